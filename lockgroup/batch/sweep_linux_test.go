@@ -25,8 +25,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// The real scheduler on real files, in a bubble of time: what takes hours there takes
-// milliseconds.
+// The real scheduler on real files, in a bubble of time, where hours take milliseconds.
 
 const (
 	// sweptTTL is so long that the times of files, which are those of the machine, move
