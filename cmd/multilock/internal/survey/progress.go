@@ -71,7 +71,7 @@ func (l *List) Result(r multilock.Result) {
 	chunk, ok := joblist.ParseChunkName(r.Name)
 	switch {
 	case !l.chunked:
-		if l.Has(r.Name) {
+		if l.names[r.Name] != unlisted {
 			l.names[r.Name] = stateOf(r)
 		}
 	case ok && r.Chunk == nil:
@@ -127,7 +127,14 @@ func (l *List) Held(name string) {
 }
 
 // Has reports whether a job of the list has this name and a lock of its own.
-func (l *List) Has(name string) bool { return l != nil && l.names[name] != unlisted }
+func (l *List) Has(name string) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[name] != unlisted
+}
 
 // Progress returns the counts, nil for a nil List.
 func (l *List) Progress() *Progress {

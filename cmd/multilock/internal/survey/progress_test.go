@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -74,6 +75,27 @@ func TestEachJobOfAListIsInOneState(t *testing.T) {
 			require.Equal(t, w.Jobs, w.Done+w.Failed+w.Retry+w.Unknown+w.Claimed+w.Pending)
 		})
 	}
+}
+
+// Results are read side by side, and Has is asked meanwhile.
+func TestListIsForSeveralGoroutines(t *testing.T) {
+	list, err := survey.OpenList(t.Context(), listing{text: strings.Repeat("x\ttrue\n", 10) + "a\ttrue\nb\ttrue\n"})
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 1000 {
+				list.Result(multilock.Result{Name: "a"})
+				list.Held("b")
+				if !list.Has("a") || list.Has("c") || list.Progress() == nil {
+					panic("the list has changed")
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 1, list.Progress().Done)
+	require.Equal(t, 1, list.Progress().Claimed)
 }
 
 func TestGroupWithoutAList(t *testing.T) {
