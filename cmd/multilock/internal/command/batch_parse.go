@@ -58,7 +58,7 @@ func isRemark(line string) bool {
 // lineReader parses the lines of a file.
 type lineReader struct {
 	list batchList
-	// The first line of each kind, 0 if there is none.
+	// The number of the first line of each kind, 0 without one.
 	named, unnamed, withCR, withoutCR, withSpace int32
 	// suspect is the first line whose name looks like a part of a command.
 	suspect int32

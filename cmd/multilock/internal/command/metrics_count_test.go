@@ -126,7 +126,7 @@ func TestCountsOfChunks(t *testing.T) {
 	require.Equal(t, 12, counts.jobs["#jobs"].runs)
 	require.Equal(t, 1, counts.jobs["#jobs"].failures)
 
-	// Attempts count, and how long they took, where that is told.
+	// A chunk that records its attempts counts each of them, with its duration.
 	for _, c := range []source.Chunk{{Done: 2, Failed: 1, Attempts: 6, Ran: 4}, {Done: 3, Failed: 1, Attempts: 8, Ran: 5.5}} {
 		counts.add(source.Event{What: source.EventCommitted, Name: "#jobs-13-16", Token: "v", Exit: code(0), Attempt: 1, Chunk: &c})
 	}

@@ -30,7 +30,7 @@ type watcher struct {
 	chunks   []string // the names of the results of chunks, which are not read
 	jobs     []show.OverdueJob
 	ownClock bool // this host's clock was used, since the source's could not be read
-	done     int  // jobs that run once and for all, have succeeded, and were not named
+	done     int  // unnamed --once jobs that have succeeded
 
 	mu      sync.Mutex // guards done and missing while results are read
 	missing []string   // what could not be read, in words
@@ -154,8 +154,8 @@ func (w *watcher) dropUnknown(names []string, results []*multilock.Result) (kept
 	return kept, of
 }
 
-// read reads the results of these names: nil where there is none, and for a job that needs no
-// more than to be counted. A result that cannot be read is Foreign.
+// read reads the results of these names. It returns nil for a name without a result, and for a
+// job that is only counted. A result that cannot be read is Foreign.
 func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result, error) {
 	found := make([]*multilock.Result, len(names))
 	ledger, ok := source.Ability[source.Ledger](w.src.Locks, source.TraitResults)
@@ -167,7 +167,7 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 		if len(w.names) == 0 && w.expected.Every == 0 && r.OK() && r.Tick.IsZero() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.done++ // of very many jobs most have run once and for all, and are only counted
+			w.done++ // a large group mostly has such jobs, so their results are not kept
 			return
 		}
 		found[i] = &r
@@ -175,8 +175,8 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 	return found, ctx.Err()
 }
 
-// now is the source's time, if there are ticks to judge by it. A user who may not write cannot
-// read it, and gets this host's.
+// now reads the source's clock if a tick has to be judged by it. Reading it takes the right to
+// write; without that right this host's clock is used.
 func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Time {
 	clock, ok := source.Ability[source.Timekeeper](w.src.Locks, source.TraitOneClock)
 	if !ok || len(w.held) == 0 && !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
@@ -261,7 +261,7 @@ func (w *watcher) tell(ctx context.Context, names []string, status []lockgroup.J
 	return ctx.Err()
 }
 
-// holder is the live holder that runs the job now, nil if there is none.
+// holder returns the live holder of the job's lock, nil if the lock is not held.
 func (w *watcher) holder(ctx context.Context, name string) *show.Lock {
 	seen, err := multilock.Inspect(ctx, w.src.Locks, name, multilock.StalePolicy{})
 	if err != nil || seen.State != multilock.StateHeld {

@@ -83,7 +83,7 @@ func (h *hooks) check(command string, every bool) error {
 	return nil
 }
 
-// command returns the hook for an event and its option, "" if there is none.
+// command returns the hook for an event and its option, "" if none was given.
 func (h *hooks) command(event hookEvent) (command, option string) {
 	switch {
 	case event == eventSuccess:
@@ -107,7 +107,7 @@ type hook struct {
 	limit           time.Duration
 }
 
-// hookFor returns the hook for an event, nil if there is none.
+// hookFor returns the hook for an event, nil if none was given.
 func (o *runOptions) hookFor(e *Env, event hookEvent, vars []string, input []byte) *hook {
 	command, option := o.hooks.command(event)
 	if command == "" {

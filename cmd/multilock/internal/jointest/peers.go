@@ -50,7 +50,7 @@ func (h *host) active() []*peer {
 	return slices.DeleteFunc(slices.Clone(h.peers), func(p *peer) bool { return p.End != endUnfinished })
 }
 
-// look finds out who is here, and how far they are.
+// look updates the peers: which hosts take part, and what each of them has done.
 func (h *host) look(ctx context.Context) error {
 	if own := h.held[0].Context(); own.Err() != nil {
 		return h.fellOut(context.Cause(own))

@@ -177,7 +177,7 @@ func progressText(p lockgroup.Progress) string {
 	return fmt.Sprintf("%d of %d done, %s", p.Done, p.Total, barDetails(p))
 }
 
-// barDetails is the text beside a bar: who is at work, and how many holders failed or died.
+// barDetails is the text beside a bar: the holders, and how many jobs failed or died.
 func barDetails(p lockgroup.Progress) string {
 	text := fmt.Sprintf("%d held", len(p.Held))
 	if len(p.Held) > 0 {
