@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Placed is the place of a job in a list that is claimed in chunks.
+// Placed is the place of a job in the group's list.
 type Placed struct {
 	// Number is the job's number in the list, from 1.
 	Number int
@@ -29,7 +29,7 @@ func (p Placed) Final() bool {
 }
 
 // Find finds jobs by their names. It reads the group's manifest and one result per chunk. held are
-// the names of the held locks. Find omits names that are in no list claimed in chunks.
+// the names of the held locks. Find omits names that are in no list.
 func Find(ctx context.Context, src source.Ledger, names, held []string) (map[string]Placed, error) {
 	manifests, ok := src.(source.ManifestReader)
 	if !ok || len(names) == 0 {
@@ -53,7 +53,7 @@ func Find(ctx context.Context, src source.Ledger, names, held []string) (map[str
 	return found, nil
 }
 
-// Numbers reads the numbers of jobs from the manifest, if its list is claimed in chunks.
+// Numbers reads the numbers of jobs from the manifest.
 func Numbers(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
 	inManifest, wanted := strings.NewReplacer("\\", `\\`, "\n", `\n`), map[string]string{}
 	for _, name := range names {
@@ -61,10 +61,10 @@ func Numbers(ctx context.Context, src source.ManifestReader, names []string) (ma
 	}
 	numbers := map[string]int{}
 	err := Each(ctx, src, func(j Job) bool {
-		if name, ok := wanted[string(j.name)]; ok && j.Chunked {
+		if name, ok := wanted[string(j.name)]; ok {
 			numbers[name] = j.Number
 		}
-		return j.Chunked && len(numbers) < len(wanted)
+		return len(numbers) < len(wanted)
 	})
 	return numbers, err
 }

@@ -49,12 +49,10 @@ func FuzzNumbers(f *testing.F) {
 			require.Equal(t, length, j.Number)
 			return true
 		}))
-		first := string(lines[0])
 		lines = slices.DeleteFunc(lines, func(line []byte) bool { return !bytes.Contains(line, []byte("\t")) })
 		require.LessOrEqual(t, length, len(lines))
 		for name, number := range numbers {
 			require.Contains(t, []string{one, other}, name)
-			require.NotContains(t, first, "\t")
 			field, _, _ := bytes.Cut(lines[number-1], []byte("\t"))
 			require.Equal(t, strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(name), string(field))
 		}

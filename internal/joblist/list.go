@@ -63,8 +63,6 @@ func barriersIn(head []byte) (after []int) {
 type Job struct {
 	// Number is the job's number in the list, from 1.
 	Number int
-	// Chunked says that the list is claimed in chunks.
-	Chunked bool
 
 	name, command []byte
 }
@@ -86,10 +84,8 @@ func decodeListed(field []byte) string {
 // Each reads the group's list, if there is one, and calls tell with each job until tell returns
 // false. The job is only valid until tell returns.
 func Each(ctx context.Context, src source.ManifestReader, tell func(Job) bool) error {
-	chunked := false
 	return eachLineOfList(ctx, src, func(l line) bool {
-		chunked = chunked || l.first && !l.isJob
-		return !l.isJob || tell(Job{l.number, chunked, l.field, l.rest})
+		return !l.isJob || tell(Job{l.number, l.field, l.rest})
 	})
 }
 
@@ -110,7 +106,6 @@ type line struct {
 	number      int // of the job, or of the one before the head
 	field, rest []byte
 	isJob       bool
-	first       bool // of the whole list
 }
 
 // eachLineOfList reads the group's list line by line, until tell returns false.
@@ -134,7 +129,7 @@ func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(li
 		case l.isJob:
 			number++
 		}
-		if l.number, l.first = number, first; !tell(l) {
+		if l.number = number; !tell(l) {
 			return nil
 		}
 	}

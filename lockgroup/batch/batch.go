@@ -1,7 +1,7 @@
 // Package batch works through a list of jobs on any number of hosts without a coordinator. Hosts
 // claim neighbouring jobs together, as a chunk, with one lock, and run each job to one final
-// result. Hosts share updates on finished chunks in a progress map, or, if the source keeps no
-// chunks, on finished jobs in an event log. These only save requests: the locks and results decide.
+// result. They learn from a progress map which chunks have changed, or, if the source keeps none,
+// from a listing of the results. Both only save requests: the locks and results decide.
 package batch
 
 import (
@@ -41,7 +41,7 @@ type Attempt struct {
 	Seq int
 	// Number is the number of the attempt, over all hosts together, from 1.
 	Number int
-	// Lock is held while the job runs: that of its chunk, or its own. The job must not release it.
+	// Lock is the lock of the job's chunk, held while the job runs. The job must not release it.
 	Lock *multilock.Lock
 	// Fence, with Options.Fence, is larger than in any earlier attempt at the job; else 0.
 	Fence uint64
@@ -114,12 +114,10 @@ type Source interface {
 // final result was committed. A process that crashes may lose the results of its last two seconds;
 // these jobs run again.
 //
-// If the source keeps chunks (source.Chunks), a process claims a chunk with one lock, records its
-// jobs together, and gives back jobs that it has not begun when other hosts are idle. Otherwise
-// each job has its own lock.
+// A process claims a chunk with one lock, records its jobs together, and gives back jobs that it
+// has not begun when other hosts are idle.
 type Batch struct {
 	src         Source
-	chunks      source.Chunks // nil if each job has a lock of its own
 	jobs        []Job
 	opt         Options
 	grower      source.ManifestGrower // with Options.Add
@@ -127,10 +125,8 @@ type Batch struct {
 	plan        lockgroup.Plan
 	start       time.Time
 	stops       stops
-	progressMap *progressMap   // with chunks
-	recorded    *recorded      // with chunks
-	eventLog    *eventLog      // without chunks
-	index       map[string]int // number of each job by its name, with eventLog
+	progressMap *progressMap
+	recorded    *recorded
 
 	taking, working context.Context //nolint:containedctx // the batch's lifetime: for taking jobs, and for those that run
 	under           sync.WaitGroup  // units that are claimed, or being claimed
@@ -178,7 +174,6 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	if b.grower, ok = src.(source.ManifestGrower); opt.Add && !ok {
 		return nil, fmt.Errorf("adding to a list of jobs: %w: the source keeps lists as they are", multilock.ErrUnsupported)
 	}
-	b.chunks, _ = src.(source.Chunks)
 	b.localQueue = newLocalQueue(len(jobs), opt.Barriers)
 	b.localQueue.budget = budget{needs: b.opt.Needs, cpus: opt.Workers, memory: opt.Memory}
 	b.divide()
@@ -188,11 +183,7 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 // divide divides the list into units.
 func (b *Batch) divide() {
 	b.localQueue.change(func() {
-		divided := singles
-		if b.localQueue.serial = b.chunks != nil; b.localQueue.serial {
-			divided = schedule
-		}
-		b.localQueue.claims = *newClaims(b.localQueue.stages.divided(divided, b.sections), b.localQueue.stages.upTo(), b.opt.Order == OrderRandom)
+		b.localQueue.claims = *newClaims(b.localQueue.stages.divided(b.sections), b.localQueue.stages.upTo(), b.opt.Order == OrderRandom)
 	})
 }
 
@@ -230,20 +221,14 @@ func (b *Batch) checkNames() error {
 	if grow {
 		return nil
 	}
-	_, err := b.indexed()
-	return err
-}
-
-// indexed returns the index of each job by its name.
-func (b *Batch) indexed() (map[string]int, error) {
 	index := make(map[string]int, len(b.jobs))
 	for i, job := range b.jobs {
 		if first, twice := index[job.Name]; twice {
-			return nil, &source.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
+			return &source.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
 		}
 		index[job.Name] = i
 	}
-	return index, nil
+	return nil
 }
 
 // Run returns when every job of the list has a final result from any host, or when it was halted,
@@ -279,7 +264,7 @@ func (b *Batch) workThrough() {
 		b.askBusy()
 		follower.Go(func() { b.keepThrottle(ended) })
 	}
-	follower.Go(func() { b.follow(following, ended) })
+	follower.Go(func() { b.followProgressMap(following, ended) })
 	for range b.opt.Workers {
 		workers.Go(b.work)
 	}
@@ -293,38 +278,15 @@ func (b *Batch) workThrough() {
 	follower.Wait()
 }
 
-func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
-	if b.chunks != nil {
-		b.followProgressMap(ctx, ended)
-		return
-	}
-	b.followEventLog(ctx, ended)
-}
-
 // join checks that all hosts have the same list, and loads what is done.
 func (b *Batch) join(ctx context.Context) error {
 	if err := b.agree(ctx); err != nil {
 		return err
 	}
-	if err := b.catchUp(ctx); err != nil {
+	if err := b.openProgressMap(ctx); err != nil {
 		return err
 	}
 	b.localQueue.change(func() { b.before = b.localQueue.done + b.localQueue.failed })
-	return nil
-}
-
-// catchUp loads what is done.
-func (b *Batch) catchUp(ctx context.Context) (err error) {
-	if b.chunks != nil {
-		return b.openProgressMap(ctx)
-	}
-	if b.index, err = b.indexed(); err != nil {
-		return err
-	}
-	b.eventLog = newEventLog()
-	if err := b.survey(ctx); err != nil {
-		return errors.Join(err, b.eventLog.close())
-	}
 	return nil
 }
 

@@ -224,18 +224,16 @@ func TestChunkWithPartsIsTakenOver(t *testing.T) {
 	})
 }
 
-// A list that was begun without chunks is finished without them.
-func TestListInTheOldForm(t *testing.T) {
+// A list of an earlier version, in which each job had a lock of its own, is refused: its results
+// are elsewhere.
+func TestListWithoutChunksIsRefused(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
-		list := ran.jobs(20, succeeds)
-		_, err := prepare(t, v.Venue, list, batch.Options{Halt: batch.Halt{When: batch.HaltSoon, What: batch.HaltDone, Number: 5}}).Run(inTime(t))
-		require.ErrorAs(t, err, new(*batch.HaltError))
-		report, err := prepare(t, v, list, batch.Options{Workers: 2}).Run(inTime(t))
+		_, err := v.Publish(t.Context(), []byte("job001\tmake\n"))
 		require.NoError(t, err)
-		require.Equal(t, batch.Progress{Total: 20, Done: 20, Before: 5, Ran: 15}, report.Progress)
-		ran.requireOnce(t, 20)
-		_, err = v.Result(t.Context(), "job020")
-		require.NoError(t, err)
+		_, err = prepare(t, v, ran.jobs(1, succeeds), batch.Options{}).Run(inTime(t))
+		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorContains(t, err, "another version")
+		require.Zero(t, ran.names())
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -15,7 +14,7 @@ import (
 // announceComplete writes that a chunk is done, after the last of its pieces. Otherwise all hosts
 // would have to read the record of each piece.
 func (b *Batch) announceComplete(h *holding) {
-	if b.chunks == nil || !succeeded(h.last) {
+	if !succeeded(h.last) || b.progressMap.absent() {
 		return
 	}
 	u := b.unit(h.unit)
@@ -58,7 +57,7 @@ func (b *Batch) piecesRecorded(ctx context.Context, root int) bool {
 	b.localQueue.change(func() {
 		for i := range b.localQueue.units {
 			if u := &b.localQueue.units[i]; u.root == root {
-				names = append(names, b.name(u))
+				names = append(names, u.name())
 			}
 		}
 	})
@@ -69,12 +68,12 @@ func (b *Batch) piecesRecorded(ctx context.Context, root int) bool {
 // It inspects the lock before it reads the result: a process that forgets a result acquires the
 // lock, drops the progress map, and only then changes the result.
 func (b *Batch) pieceDone(ctx context.Context, u unit) error {
-	name := b.name(&u)
+	name := u.name()
 	seen, err := multilock.Inspect(ctx, b.src, name, b.opt.StalePolicy)
 	if err != nil {
 		return err
 	}
-	r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.chunks.Current(ctx, name) })
+	r, err := b.current(ctx, name)
 	if err != nil || r.Chunk == nil {
 		return cmp.Or(err, lockgroup.ErrNotDone)
 	}

@@ -105,11 +105,11 @@ var (
 // when the lock was free.
 func (b *Batch) takenByOthers(i int, u unit) error {
 	switch {
-	case b.chunks == nil || !b.hasCompany():
+	case !b.hasCompany():
 		return nil
-	case u.of.From > 0 && !u.left && b.recorded.has(b.taking, b.src, b.name(&u)):
+	case u.of.From > 0 && !u.left && b.recorded.has(b.taking, b.src, u.name()):
 		return errRecorded
-	case u.of.From == 0 && b.progressMap.age() >= mapFresh:
+	case u.of.From == 0 && !b.progressMap.isFresh():
 		b.poll(b.taking)
 	}
 	if b.unit(i).state == unitFinal {
@@ -129,7 +129,7 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 	if err := b.takenByOthers(i, u); err != nil {
 		return nil, err
 	}
-	lock, err := multilock.TryOnce(b.taking, b.src, b.name(&u), b.terms(&u))
+	lock, err := multilock.TryOnce(b.taking, b.src, u.name(), b.terms(&u))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 		_ = lock.Release(context.WithoutCancel(b.taking))
 		return nil, err
 	}
-	if b.progressMap != nil && b.progressMap.saysDone(u.root) && b.unit(i).state != unitFinal {
+	if b.progressMap.saysDone(u.root) && b.unit(i).state != unitFinal {
 		b.note(b.progressMap.markChanged(b.taking, u.root)) // its byte is older than a result that was forgotten
 	}
 	return h, nil
@@ -203,7 +203,7 @@ func (b *Batch) checkPart(u unit) error {
 	if err != nil {
 		return err
 	}
-	r, err := bounded.Call(b.taking, func(ctx context.Context) (multilock.Result, error) { return b.chunks.Current(ctx, whole) })
+	r, err := b.current(b.taking, whole)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult), err == nil && (r.Chunk == nil || !slices.Contains(r.Chunk.Returned, u.Range)):
 		return errTakenBack
@@ -260,9 +260,6 @@ func (b *Batch) left(h *holding) (jobs []int) {
 
 // lastOf returns the recorded result of a job of a holding.
 func (b *Batch) lastOf(h *holding, job int) (multilock.Result, bool) {
-	if b.chunks == nil {
-		return h.last, h.last.Attempt > 0
-	}
 	at, known := slices.BinarySearchFunc(h.jobs, job+1, func(j source.ChunkJob, n int) int { return cmp.Compare(j.Number, n) })
 	if !known {
 		return multilock.Result{}, false
@@ -272,10 +269,7 @@ func (b *Batch) lastOf(h *holding, job int) (multilock.Result, bool) {
 
 // meet handles a unit that another process holds. One listing finds the others' units, too.
 func (b *Batch) meet(i int) {
-	var held []string
-	if b.chunks != nil {
-		held, _ = bounded.Call(b.taking, b.src.Names) // on an error they are met one by one
-	}
+	held, _ := bounded.Call(b.taking, b.src.Names) // on an error they are met one by one
 	b.localQueue.change(func() {
 		b.localQueue.set(i, unitElsewhere)
 		b.localQueue.met()
@@ -287,7 +281,7 @@ func (b *Batch) meet(i int) {
 			return
 		}
 		for k := b.localQueue.next; k < len(b.localQueue.units); k++ {
-			if u := &b.localQueue.units[k]; u.state == unitOpen && at[b.name(u)] {
+			if u := &b.localQueue.units[k]; u.state == unitOpen && at[u.name()] {
 				b.localQueue.set(k, unitElsewhere)
 			}
 		}

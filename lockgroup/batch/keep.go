@@ -126,9 +126,6 @@ func (b *Batch) record(h *holding) error {
 
 // recordOf returns the record to commit. The caller holds the mutex.
 func (b *Batch) recordOf(h *holding, fresh []attempt, parts []unit) multilock.Result {
-	if b.chunks == nil {
-		return fresh[0].result
-	}
 	h.jobs = slices.Clone(h.jobs) // an earlier commit may still read it
 	for _, a := range fresh {
 		line := source.ChunkJobOf(a.job+1, a.result)
@@ -187,10 +184,6 @@ func (b *Batch) committed(h *holding, r multilock.Result, fresh []attempt, parts
 // reportResult informs other processes of a job's result; of an unfinished chunk only if that is
 // urgent or due.
 func (b *Batch) reportResult(h *holding, r multilock.Result, urgent bool) {
-	if b.chunks == nil {
-		b.eventLog.add(source.CommittedEvent(r, time.Now()), b.isIdle())
-		return
-	}
 	if r.Final || !urgent && time.Since(h.reported) < b.progressPause() {
 		return
 	}

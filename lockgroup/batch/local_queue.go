@@ -18,7 +18,6 @@ type localQueue struct {
 	budget   budget
 	coming   int // jobs that pending claims may bring
 	running  int
-	serial   bool // make one claim at a time, to keep jobs in order
 	// ended counts final results that are not recorded yet.
 	ended counts
 
@@ -96,12 +95,13 @@ func (q *localQueue) change(f func()) {
 	q.wake()
 }
 
-// toClaim waits until another unit is needed, and picks it.
+// toClaim waits until another unit is needed, and picks it. It makes one claim at a time, to keep
+// jobs in order.
 func (q *localQueue) toClaim(ctx context.Context) (i int, err error) {
 	var over bool
 	err = q.await(ctx, func() (found bool) {
 		over = q.over()
-		if over || q.throttle.busy != "" || ctx.Err() != nil || q.wanting()+q.ahead() <= len(q.ready)+q.coming || q.serial && q.coming > 0 {
+		if over || q.throttle.busy != "" || ctx.Err() != nil || q.wanting()+q.ahead() <= len(q.ready)+q.coming || q.coming > 0 {
 			return over
 		}
 		if i, found = q.pick(); found {
@@ -159,22 +159,9 @@ func (m *mean) add(d time.Duration) {
 	m.value += (d - m.value) / 8
 }
 
-func (b *Batch) isIdle() bool {
-	b.localQueue.mu.Lock()
-	defer b.localQueue.mu.Unlock()
-	return b.localQueue.waits()
-}
-
 // pauseFor sleeps, but not beyond the end of the batch.
 func (q *localQueue) pauseFor(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	_ = q.await(ctx, q.over)
-}
-
-// isOver reports whether no job is left to begin on any host.
-func (q *localQueue) isOver() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.over()
 }

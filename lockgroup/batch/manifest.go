@@ -44,12 +44,9 @@ const (
 	noRules = "no barriers, needs or shell"
 )
 
-// headOf encodes the head, nil if it would be empty.
-func headOf(chunked bool, barriers []int, needs []Needs, shell string) []byte {
-	var head []byte
-	if chunked {
-		head = append(head, chunkedHead...)
-	}
+// headOf encodes the head.
+func headOf(barriers []int, needs []Needs, shell string) []byte {
+	head := []byte(chunkedHead)
 	if len(barriers) > 0 {
 		head = append(head, barriersHead...)
 	}
@@ -59,9 +56,6 @@ func headOf(chunked bool, barriers []int, needs []Needs, shell string) []byte {
 	head = append(head, needsText(needs)...)
 	if shell != "" {
 		head = append(head, shellHead+shell...)
-	}
-	if len(head) == 0 {
-		return nil
 	}
 	return append(head, '\n')
 }

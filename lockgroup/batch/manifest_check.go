@@ -20,7 +20,7 @@ func (b *Batch) agree(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !b.opt.Add:
-			return b.compare(ours, theirs, 0, len(b.jobs))
+			return b.compare(ours, theirs, 0)
 		}
 		if agreed, err := b.add(ctx, len(ours)); err != nil || agreed {
 			return err
@@ -30,18 +30,17 @@ func (b *Batch) agree(ctx context.Context) error {
 
 // section encodes jobs from+1 to to, as a manifest or a later section of one.
 func (b *Batch) section(from, to int) []byte {
-	return encodeManifest(b.headOf(b.chunks != nil, from, to), b.jobs[from:to])
+	return encodeManifest(b.headOf(from, to), b.jobs[from:to])
 }
 
-func (b *Batch) headOf(chunked bool, from, to int) []byte {
+func (b *Batch) headOf(from, to int) []byte {
 	barriers := slices.DeleteFunc(slices.Clone(b.opt.Barriers), func(after int) bool { return after < from || after >= to })
 	needs := slices.DeleteFunc(slices.Clone(b.opt.Needs), func(n Needs) bool { return n.From <= from || n.From > to })
-	return headOf(chunked, barriers, needs, b.opt.Shell)
+	return headOf(barriers, needs, b.opt.Shell)
 }
 
-// compare checks that the group's list has the same jobs and rules. If that list has no chunks,
-// this host uses none either.
-func (b *Batch) compare(ours, theirs []byte, from, to int) error {
+// compare checks that the group's list has the same jobs and rules.
+func (b *Batch) compare(ours, theirs []byte, from int) error {
 	head, ours := cutHead(ours)
 	theirHead, theirs := cutHead(theirs)
 	if err := compareManifests(ours, theirs, from); err != nil {
@@ -52,11 +51,8 @@ func (b *Batch) compare(ours, theirs []byte, from, to int) error {
 	case bytes.Equal(head, theirHead):
 	case ourRules != theirRules:
 		return &ManifestError{Ours: ourRules, Theirs: theirRules}
-	case from == 0 && bytes.Equal(theirHead, b.headOf(false, from, to)):
-		b.chunks = nil
-		b.divide()
 	default:
-		return &source.InvalidError{What: "list of jobs", Got: string(theirHead), Why: "another version of multilock has divided it into chunks; go on with that one"}
+		return &source.InvalidError{What: "list of jobs", Got: string(theirHead), Why: "another version of multilock has divided it in another way; finish it with that version, or choose another group"}
 	}
 	return nil
 }
@@ -78,7 +74,7 @@ func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 	at := 0
 	for i := 0; i < len(there) && at < len(b.jobs); i++ {
 		to := min(at+jobsIn(there[i]), len(b.jobs))
-		if err := b.compare(b.section(at, to), there[i], at, to); err != nil {
+		if err := b.compare(b.section(at, to), there[i], at); err != nil {
 			return false, err
 		}
 		at = to

@@ -78,9 +78,8 @@ func TestTwoAddAtOnce(t *testing.T) {
 	})
 }
 
-// Without chunks each job has its own lock, and a list grows as well; a source whose lists stay
-// as they are says so.
-func TestListThatGrowsWithoutChunks(t *testing.T) {
+// On a filesystem a list grows as well; a source whose lists stay as they are is refused.
+func TestListThatGrowsOnAFilesystem(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(30, succeeds)
 	for _, jobs := range []int{3, 11, 30} {

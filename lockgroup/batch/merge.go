@@ -14,7 +14,7 @@ import (
 func (b *Batch) merge(i int, r multilock.Result) {
 	b.localQueue.change(func() {
 		switch u := &b.localQueue.units[i]; {
-		case r.Chunk == nil && (b.chunks == nil || r.Foreign != ""):
+		case r.Chunk == nil && r.Foreign != "":
 			for job := u.From - 1; job < u.To; job++ {
 				b.learned(job, r)
 			}
@@ -38,17 +38,11 @@ func (b *Batch) ours(u *unit, r multilock.Result) multilock.Result {
 		chunk = source.Chunk{From: u.From, To: u.To, Fence: chunk.Fence}
 	}
 	chunk.Jobs = slices.DeleteFunc(slices.Clone(chunk.Jobs), func(j source.ChunkJob) bool {
-		return j.Number < u.From || j.Number > u.To || !isRecordOf(j, b.jobs[j.Number-1].Name)
+		return j.Number < u.From || j.Number > u.To || j.Name != b.jobs[j.Number-1].Name
 	})
 	chunk.Count()
 	r.Chunk = &chunk
 	return r
-}
-
-// isRecordOf compares names. A source on a server keeps them as JSON, which replaces bytes that are
-// not UTF-8.
-func isRecordOf(j source.ChunkJob, name string) bool {
-	return j.Name == name || j.Name == string([]rune(name))
 }
 
 func (b *Batch) mergeChunk(u *unit, r multilock.Result) {
@@ -76,9 +70,6 @@ func (b *Batch) settle(job int, r multilock.Result) {
 	}
 	if !b.localQueue.settle(job, as) {
 		return
-	}
-	if b.chunks == nil {
-		b.localQueue.set(job, unitFinal)
 	}
 	switch {
 	case as == jobFailed:

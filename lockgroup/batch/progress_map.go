@@ -17,12 +17,13 @@ import (
 // progressMap tells hosts which chunks have changed, with one byte for each chunk of the schedule
 // and one before them, however many hosts there are. It only saves requests: the locks decide.
 type progressMap struct {
-	source.Board
+	source.Board // nil if the source keeps none: see changedResults
 
 	mu    sync.Mutex
 	seen  []byte
-	asked time.Time // when the first byte last changed
+	asked time.Time // when an idle host last asked for jobs
 	read  time.Time
+	took  time.Duration // to read it
 }
 
 const (
@@ -30,21 +31,29 @@ const (
 	// including the parts that were given back. Any other byte but 0 changes when there is
 	// something to read.
 	chunkDone = 1
-	// mapFresh is the age up to which a claim does not read the map again.
+	// mapFresh is the age up to which a claim does not read the map again, or mapShare times as
+	// long as that takes.
 	mapFresh = 250 * time.Millisecond
+	mapShare = 20
 )
+
+// absent reports whether the source keeps no map.
+func (p *progressMap) absent() bool { return p.Board == nil }
 
 // openProgressMap opens the map and loads what is done. It reads the results of chunks that the map
 // does not call done.
 func (b *Batch) openProgressMap(ctx context.Context) error {
-	opened, err := bounded.Call(ctx, b.chunks.OpenBoard)
-	if err != nil {
-		return err
-	}
-	b.progressMap = &progressMap{Board: opened, seen: make([]byte, 1+len(b.localQueue.units))}
-	known, err := b.progressMap.updates(ctx)
-	if err != nil {
-		return err
+	b.progressMap = &progressMap{seen: make([]byte, 1+len(b.localQueue.units))}
+	var known []int
+	if chunks, ok := b.src.(source.Chunks); ok {
+		opened, err := bounded.Call(ctx, chunks.OpenBoard)
+		if err != nil {
+			return err
+		}
+		b.progressMap.Board = opened
+		if known, err = b.progressMap.updates(ctx); err != nil {
+			return err
+		}
 	}
 	names, err := bounded.Call(ctx, b.src.Results)
 	if err != nil {
@@ -84,13 +93,14 @@ func (b *Batch) unfinished(recorded map[source.Range]bool) (units []int) {
 
 // updates returns the chunks of the schedule whose byte has changed.
 func (p *progressMap) updates(ctx context.Context) (changed []int, err error) {
+	start := time.Now()
 	now, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return p.Read(ctx, len(p.seen)) })
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.read = time.Now()
+	p.wasRead(start)
 	for at, value := range now {
 		if value == p.seen[at] {
 			continue
@@ -102,6 +112,43 @@ func (p *progressMap) updates(ctx context.Context) (changed []int, err error) {
 		}
 	}
 	return changed, nil
+}
+
+// wasRead notes when the map was read. The caller holds the mutex.
+func (p *progressMap) wasRead(start time.Time) { p.read, p.took = time.Now(), time.Since(start) }
+
+// changedResults stands in for the map if there is none: it lists the results, and returns the
+// chunks of the schedule with one that is not known to be final. As no host can ask for jobs, each
+// listing counts as such a request.
+func (b *Batch) changedResults(ctx context.Context) (changed []int, err error) {
+	start := time.Now()
+	names, err := bounded.Call(ctx, b.src.Results)
+	if err != nil {
+		return nil, err
+	}
+	b.progressMap.mu.Lock()
+	b.progressMap.wasRead(start)
+	b.progressMap.asked = b.progressMap.read
+	b.progressMap.mu.Unlock()
+	recorded := map[string]bool{}
+	for _, name := range names {
+		recorded[name] = true
+	}
+	b.localQueue.mu.Lock()
+	defer b.localQueue.mu.Unlock()
+	for root := range len(b.progressMap.seen) - 1 {
+		if u := &b.localQueue.units[root]; u.state != unitFinal && u.state != unitTaken && recorded[u.name()] {
+			changed = append(changed, root)
+		}
+	}
+	return changed, nil
+}
+
+// isFresh reports whether the map was read so recently that to read it again would not pay.
+func (p *progressMap) isFresh() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.read) < max(mapFresh, mapShare*p.took)
 }
 
 func (p *progressMap) age() time.Duration {
@@ -132,6 +179,9 @@ func (p *progressMap) saysDone(root int) bool {
 }
 
 func (p *progressMap) write(ctx context.Context, at int, next func(last byte) byte) error {
+	if p.absent() {
+		return nil
+	}
 	p.mu.Lock()
 	p.seen[at] = next(p.seen[at])
 	value := p.seen[at]
@@ -158,26 +208,30 @@ func (b *Batch) markDone(root int) bool {
 // poll reads the map and some of the changed results. It does not read all of them, to limit the
 // load with many hosts, unless a result may halt the batch. It reports whether a chunk is done.
 func (b *Batch) poll(ctx context.Context) (progress bool) {
-	changed, err := b.progressMap.updates(ctx)
+	read := b.progressMap.updates
+	if b.progressMap.absent() {
+		read = b.changedResults
+	}
+	changed, err := read(ctx)
 	b.note(err)
 	changed = slices.DeleteFunc(changed, b.markDone)
-	var read []int
+	var some []int
 	b.localQueue.change(func() {
 		for _, root := range changed {
 			b.unread[root] = true
 		}
 		for root := range b.unread { // in random order
-			if b.opt.Halt.When == HaltNever && len(read) == mostRead {
+			if b.opt.Halt.When == HaltNever && len(some) == mostRead {
 				break
 			}
 			if delete(b.unread, root); b.localQueue.units[root].state != unitFinal {
-				read = append(read, root)
+				some = append(some, root)
 			}
 		}
 	})
-	b.note(b.readUnits(ctx, read))
+	b.note(b.readUnits(ctx, some))
 	b.halt()
-	return b.anyFinal(read)
+	return b.anyFinal(some)
 }
 
 func (b *Batch) anyFinal(units []int) bool {
@@ -196,7 +250,7 @@ func (b *Batch) pollParts(ctx context.Context) (progress bool) {
 	}
 	parts = slices.DeleteFunc(parts, func(i int) bool {
 		u := b.unit(i)
-		return !b.recorded.has(ctx, b.src, b.name(&u))
+		return !b.recorded.has(ctx, b.src, u.name())
 	})
 	parts = parts[:min(len(parts), mostRead)]
 	b.note(b.readUnits(ctx, parts))
@@ -273,14 +327,19 @@ func (h *holding) giveBack(number int, of *unit) {
 	}
 }
 
+// current reads a result as the source has it now.
+func (b *Batch) current(ctx context.Context, name string) (multilock.Result, error) {
+	read := b.src.Result
+	if chunks, ok := b.src.(source.Chunks); ok {
+		read = chunks.Current
+	}
+	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return read(ctx, name) })
+}
+
 // readUnit reads the recorded result of a unit, if there is one.
 func (b *Batch) readUnit(ctx context.Context, i int) error {
 	u := b.unit(i)
-	return b.readResult(ctx, i, b.name(&u))
-}
-
-func (b *Batch) readResult(ctx context.Context, i int, name string) error {
-	r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
+	r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, u.name()) })
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
 		return nil
@@ -301,6 +360,8 @@ const (
 	mapAnyway  = time.Minute
 	// progressEvery is how often a change of an unfinished chunk is written.
 	progressEvery = time.Minute
+	// lastUpdatesTimeout bounds the last updates, in case the server is down.
+	lastUpdatesTimeout = 5 * time.Second
 )
 
 // followProgressMap polls the map until the channel is closed.
@@ -311,8 +372,7 @@ func (b *Batch) followProgressMap(ctx context.Context, ended <-chan struct{}) {
 	for {
 		select {
 		case <-ended:
-			_, err := bounded.Call(ctx, func(context.Context) (struct{}, error) { return struct{}{}, b.progressMap.Close() })
-			b.note(err)
+			b.note(b.progressMap.close(ctx))
 			return
 		case <-ticks.C:
 		}
@@ -340,6 +400,15 @@ func (b *Batch) mapPause() time.Duration {
 	return max(mapUnasked, min(b.localQueue.jobTime.value/mapJobs, mapAnyway))
 }
 
+// close closes the map, unless a call of it hangs.
+func (p *progressMap) close(ctx context.Context) error {
+	if p.absent() {
+		return nil
+	}
+	_, err := bounded.Call(ctx, func(context.Context) (struct{}, error) { return struct{}{}, p.Close() })
+	return err
+}
+
 func (p *progressMap) lastAsked() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -348,28 +417,28 @@ func (p *progressMap) lastAsked() time.Time {
 
 // ask tells the other hosts that this host is idle, unless a host has just asked.
 func (b *Batch) ask(ctx context.Context) {
-	if time.Since(b.progressMap.lastAsked()) > mapEvery {
+	if !b.progressMap.absent() && time.Since(b.progressMap.lastAsked()) > mapEvery {
 		b.note(b.progressMap.write(ctx, 0, func(last byte) byte { return last + 1 }))
 	}
 }
 
 // announce writes updates on a chunk that this process holds.
 func (b *Batch) announce(h *holding) {
-	if b.chunks == nil {
-		return
-	}
 	ctx, cancel := b.lastUpdates()
 	defer cancel()
 	u := b.unit(h.unit)
 	switch {
-	case u.Range != b.unit(u.root).Range:
+	case u.Range != b.unit(u.root).Range, b.progressMap.absent():
 	case len(h.last.Chunk.Returned) == 0 && succeeded(h.last):
 		b.note(b.progressMap.confirm(ctx, u.root, func(ctx context.Context) bool { return h.lock.Verify(ctx) == nil }))
 	default:
 		b.note(b.progressMap.markChanged(ctx, u.root))
 	}
 	event := source.CommittedEvent(h.last, time.Now())
-	b.note(b.recordEvents(ctx, []source.Event{event}))
+	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, b.src.Record(ctx, []source.Event{event})
+	})
+	b.note(err)
 }
 
 func (b *Batch) lastUpdates() (context.Context, context.CancelFunc) {

@@ -111,7 +111,7 @@ func (c *claims) admit(u *unit) {
 
 // divided divides each stage and each section by itself: no unit crosses a barrier, and appending
 // to the list changes no units.
-func (s *stages) divided(divide func(jobs int) []unit, sections []int) (units []unit) {
+func (s *stages) divided(sections []int) (units []unit) {
 	ends := slices.Concat(s.last, sections)
 	slices.Sort(ends)
 	before := 0

@@ -3,11 +3,9 @@ package batch
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 )
 
@@ -40,34 +38,23 @@ func (b *Batch) idleUntil() bool {
 
 // lookOnce reports whether there is something to claim now.
 func (b *Batch) lookOnce() bool {
-	width := b.opt.Workers
-	if b.progressMap != nil {
-		if !b.isBusy() {
-			b.ask(b.taking)
-		}
-		if b.poll(b.taking) || b.pollParts(b.taking) {
-			return true
-		}
-		width = 1 // a holder has many jobs
+	if !b.isBusy() {
+		b.ask(b.taking)
+	}
+	if b.poll(b.taking) || b.pollParts(b.taking) {
+		return true
 	}
 	b.localQueue.mu.Lock()
-	units := b.localQueue.someElsewhere(width)
+	i, found := b.localQueue.anyElsewhere() // one at a time: a holder has many jobs
 	b.localQueue.mu.Unlock()
-	var free atomic.Bool
-	_ = parallel.Do(width, len(units), func(k int) error {
-		if b.lookAt(units[k]) {
-			free.Store(true)
-		}
-		return nil
-	})
-	return free.Load()
+	return found && b.lookAt(i)
 }
 
 // lookAt breaks the lock of a unit if its holder is dead. It reports whether the unit has become
 // free.
 func (b *Batch) lookAt(i int) (free bool) {
 	u := b.unit(i)
-	_, err := multilock.Break(b.taking, b.src, b.name(&u), multilock.BreakOptions{StalePolicy: b.opt.StalePolicy})
+	_, err := multilock.Break(b.taking, b.src, u.name(), multilock.BreakOptions{StalePolicy: b.opt.StalePolicy})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 	case err == nil:
@@ -78,7 +65,7 @@ func (b *Batch) lookAt(i int) (free bool) {
 		b.note(err)
 		return false
 	}
-	if u.of.From > 0 && b.recorded.has(b.taking, b.src, b.name(&u)) {
+	if u.of.From > 0 && b.recorded.has(b.taking, b.src, u.name()) {
 		b.note(b.readUnit(b.taking, i))
 	}
 	b.localQueue.change(func() {

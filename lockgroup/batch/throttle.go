@@ -49,9 +49,6 @@ func (b *Batch) askBusy() {
 	busy := b.opt.Busy()
 	b.localQueue.change(func() {
 		b.localQueue.throttle.answered(busy)
-		if busy != "" && b.chunks == nil {
-			b.giveAllBack() // without a progress map other hosts cannot ask for them
-		}
 	})
 }
 

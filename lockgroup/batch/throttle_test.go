@@ -17,13 +17,13 @@ import (
 )
 
 // A host that is busy begins nothing, and what it has claimed is run by another one, which comes
-// late. It hears of the end, also of failures, and whether or not there are chunks.
+// late. It hears of the end, also of failures, and with or without a progress map.
 func TestBusyHostLeavesItsJobs(t *testing.T) {
 	for what, fails := range map[string]bool{"all end well": false, "some fail": true} {
 		t.Run(what, func(t *testing.T) {
 			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) { leavesItsJobs(t, v, ran, fails) })
 		})
-		t.Run(what+", without chunks", func(t *testing.T) {
+		t.Run(what+", without a progress map", func(t *testing.T) {
 			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) { leavesItsJobs(t, v.Venue, ran, fails) })
 		})
 	}

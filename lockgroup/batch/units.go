@@ -9,7 +9,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// unit is what one lock claims: a chunk of the list, or a single job if the source keeps no chunks.
+// unit is what one lock claims: a chunk of the list, or a part of one that was given back.
 type unit struct {
 	source.Range
 	// root is the index of its chunk in the schedule, and so of its byte in the progress map.
@@ -44,8 +44,8 @@ const (
 	chunkShare = 4
 )
 
-// schedule divides a list into chunks. All hosts must divide it in the same way.
-func schedule(jobs int) (units []unit) {
+// divide divides a list into chunks. All hosts must divide it in the same way.
+func divide(jobs int) (units []unit) {
 	for from := 1; from <= jobs; {
 		left := jobs - from + 1
 		n := max(1, min(maxChunk, left/chunkShare))
@@ -55,24 +55,10 @@ func schedule(jobs int) (units []unit) {
 	return units
 }
 
-// singles returns one unit for each job of a list.
-func singles(jobs int) []unit {
-	units := make([]unit, jobs)
-	for i := range units {
-		units[i] = unit{Range: source.Range{From: i + 1, To: i + 1}, root: i}
-	}
-	return units
-}
-
 func (u *unit) length() int { return u.To - u.From + 1 }
 
 // name returns the name of a unit's lock and result.
-func (b *Batch) name(u *unit) string {
-	if b.chunks == nil {
-		return b.jobs[u.From-1].Name
-	}
-	return joblist.ChunkName(u.Range)
-}
+func (u *unit) name() string { return joblist.ChunkName(u.Range) }
 
 // claims are the units of a list, and which to try next. Calls must not run concurrently.
 type claims struct {
@@ -182,13 +168,11 @@ func (c *claims) reopen(of source.Range, root int) {
 	}
 }
 
-// someElsewhere returns up to n units of other holders, from a random one on, so that hosts inspect
-// different ones.
-func (c *claims) someElsewhere(n int) []int {
+// anyElsewhere returns a random unit of another holder, so that hosts inspect different ones.
+func (c *claims) anyElsewhere() (i int, found bool) {
 	all := slices.Sorted(maps.Keys(c.elsewhere))
 	if len(all) == 0 {
-		return nil
+		return 0, false
 	}
-	first := c.chance(int64(len(all)))
-	return slices.Concat(all[first:], all[:first])[:min(n, len(all))]
+	return all[c.chance(int64(len(all)))], true
 }

@@ -91,6 +91,7 @@ func Run(t *testing.T, f Fixture) {
 		{"RefusedNames", testRefusedNames},
 		{"Names", testNames},
 		{"Commit", testCommit},
+		{"CommitOfAChunk", testCommitOfAChunk},
 		{"Forget", testForget},
 		{"CommitAfterABreak", testCommitAfterABreak},
 		{"CommitAfterTheRelease", testCommitAfterTheRelease},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -92,6 +93,31 @@ func testCommit(p *place) {
 	p.requireOutcome(next, second)
 	p.eventuallyResult(a, second)
 	p.release(next)
+}
+
+// testCommitOfAChunk: a result of a chunk is kept with the jobs and with names that are not UTF-8.
+func testCommitOfAChunk(p *place) {
+	a, b := p.ledger(), p.ledger()
+	const name = "#jobs-17-80"
+	lock := p.try(a, name, multilock.Options{})
+	want := ending(lock, 1, 1)
+	want.Chunk = &source.Chunk{From: 17, To: 80, Returned: []source.Range{{From: 40, To: 80}}, Fence: 12, Label: "hidden"}
+	for n := 17; n < 40; n++ {
+		job := source.ChunkJob{Number: n, Name: fmt.Sprintf("na\xffme <%d>", n), Attempt: 2, Exit: n % 2, Start: 1_700_000_000_123, Micros: 456, Duration: 789, Output: "a gap"}
+		job.Before = []source.ChunkAttempt{{Exit: 3, Signal: "killed", Why: "because", Host: "node7", Start: 1_700_000_000_000, Micros: 1, Duration: 2}}
+		want.Chunk.Jobs = append(want.Chunk.Jobs, job)
+	}
+	want.Chunk.Count()
+	require.NoError(p, lock.Commit(p.ctx, want))
+	p.requireOutcome(lock, want)
+	p.release(lock)
+	lock = p.try(b, name, multilock.Options{})
+	p.requireOutcome(lock, want)
+	p.release(lock)
+	require.Eventually(p, func() bool {
+		read, err := a.Result(p.ctx, name)
+		return err == nil && reflect.DeepEqual(want, read)
+	}, watchdog, time.Millisecond)
 }
 
 func testForget(p *place) {

@@ -79,7 +79,7 @@ func (b *builder) job(name string) *Job {
 		if jobs, ok := joblist.ParseChunkName(name); ok {
 			j.chunk, j.Left = true, jobs.To-jobs.From+1
 		}
-		j.listed = b.in.List != nil && (j.chunk || b.in.List.Has(name))
+		j.listed = b.in.List != nil && j.chunk
 		b.jobs[name] = j
 	}
 	return j

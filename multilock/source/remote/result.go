@@ -2,19 +2,28 @@ package remote
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/multilock/go/multilock/source"
 )
 
-// result is what is stored of one.
+// result is what is stored of one. Jobs are those of its chunk.
 type result struct {
 	Version int `json:"v"`
 	source.Result
+	Jobs []source.ChunkJob `json:"jobs,omitempty"`
 }
 
 // EncodeResult gives a result as JSON.
 func EncodeResult(r source.Result) ([]byte, error) {
-	return json.Marshal(result{Version: source.ResultVersion, Result: r.Bounded()})
+	stored := result{Version: source.ResultVersion, Result: r.Bounded()}
+	if stored.Chunk != nil {
+		stored.Jobs = slices.Clone(stored.Chunk.Jobs)
+		for i := range stored.Jobs {
+			stored.Jobs[i].Name = source.EncodeName(stored.Jobs[i].Name)
+		}
+	}
+	return json.Marshal(stored)
 }
 
 // resultOf is the result of a name whose text was read, nil if there is none.
@@ -31,6 +40,12 @@ func DecodeResult(name string, text []byte) source.Result {
 	var stored result
 	r := source.Result{Foreign: "it is not a record of multilock"}
 	if json.Unmarshal(text, &stored) == nil {
+		if stored.Chunk != nil {
+			for i := range stored.Jobs {
+				stored.Jobs[i].Name = source.DecodeName(stored.Jobs[i].Name)
+			}
+			stored.Chunk.Jobs = stored.Jobs
+		}
 		var err error
 		if r, err = stored.Read(stored.Version); err != nil {
 			r = source.Result{Foreign: err.Error()}

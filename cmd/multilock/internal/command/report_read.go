@@ -151,9 +151,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 		switch {
 		case r.Foreign == "" && r.Start.Add(r.Duration).Before(since):
 		case brief && r.Chunk == nil && r.OK() && r.Output == "" && !shown[r.Name]:
-			if !list.Has(r.Name) {
-				unlisted.Add(1)
-			}
+			unlisted.Add(1)
 		case brief && r.Chunk == nil && !shown[r.Name] && troubled.Add(1) > maxTroubled:
 		default:
 			found[i] = &r

@@ -17,7 +17,7 @@ type Progress struct {
 	Failed  int `json:"failed"`
 	Retry   int `json:"retry"`   // failed, may be retried
 	Unknown int `json:"unknown"` // the result cannot be read
-	Claimed int `json:"claimed"` // no result yet; a live host holds the lock of the job or of its chunk
+	Claimed int `json:"claimed"` // no result yet; a live host holds the lock of its chunk
 	Pending int `json:"pending"` // no result, and no live host holds the lock
 }
 
@@ -32,8 +32,6 @@ func (p *Progress) Percent() int { return 100 * p.Ended() / max(p.Jobs, 1) }
 type List struct {
 	mu      sync.Mutex
 	counts  Progress
-	chunked bool
-	names   map[string]jobState       // for a list without chunks
 	settled map[source.Range]int      // jobs with a result, or moved to another chunk
 	held    map[source.Range]struct{} // chunks with a live holder
 }
@@ -45,11 +43,9 @@ func OpenList(ctx context.Context, src multilock.Source) (*List, error) {
 	if !ok {
 		return nil, nil
 	}
-	l := &List{settled: map[source.Range]int{}, held: map[source.Range]struct{}{}, names: map[string]jobState{}}
+	l := &List{settled: map[source.Range]int{}, held: map[source.Range]struct{}{}}
 	err := joblist.Each(ctx, manifests, func(j joblist.Job) bool {
-		if l.counts.Jobs, l.chunked = j.Number, j.Chunked; !l.chunked {
-			l.names[j.Name()] = pending
-		}
+		l.counts.Jobs = j.Number
 		return true
 	})
 	if err != nil {
@@ -70,10 +66,6 @@ func (l *List) Result(r multilock.Result) {
 	defer l.mu.Unlock()
 	chunk, ok := joblist.ParseChunkName(r.Name)
 	switch {
-	case !l.chunked:
-		if l.names[r.Name] != unlisted {
-			l.names[r.Name] = stateOf(r)
-		}
 	case ok && r.Chunk == nil:
 		l.counts.Unknown, l.settled[chunk] = l.counts.Unknown+chunk.To-chunk.From+1, chunk.To-chunk.From+1
 	case ok:
@@ -84,34 +76,6 @@ func (l *List) Result(r multilock.Result) {
 	}
 }
 
-type jobState uint8
-
-const (
-	unlisted jobState = iota
-	done
-	failed
-	retry
-	unknown
-	claimed
-	pending
-)
-
-func stateOf(r multilock.Result) jobState {
-	switch {
-	case r.Foreign != "":
-		return unknown
-	case r.OK():
-		return done
-	case r.Final:
-		return failed
-	}
-	return retry
-}
-
-func (p *Progress) counter(s jobState) *int {
-	return []*int{new(int), &p.Done, &p.Failed, &p.Retry, &p.Unknown, &p.Claimed, &p.Pending}[s]
-}
-
 // Held adds a lock with a live holder.
 func (l *List) Held(name string) {
 	if l == nil {
@@ -119,21 +83,9 @@ func (l *List) Held(name string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if chunk, ok := joblist.ParseChunkName(name); ok && l.chunked {
+	if chunk, ok := joblist.ParseChunkName(name); ok {
 		l.held[chunk] = struct{}{}
-	} else if l.names[name] == pending {
-		l.names[name] = claimed
 	}
-}
-
-// Has reports whether a job of the list has this name and a lock of its own.
-func (l *List) Has(name string) bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.names[name] != unlisted
 }
 
 // Progress returns the counts, nil for a nil List.
@@ -146,9 +98,6 @@ func (l *List) Progress() *Progress {
 	p := l.counts
 	for chunk := range l.held {
 		p.Claimed += max(chunk.To-chunk.From+1-l.settled[chunk], 0)
-	}
-	for _, state := range l.names {
-		*p.counter(state)++
 	}
 	p.Pending = max(p.Jobs-p.Done-p.Failed-p.Retry-p.Unknown-p.Claimed, 0)
 	return &p
