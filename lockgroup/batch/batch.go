@@ -8,12 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -117,29 +114,12 @@ type Source interface {
 // A process claims a chunk with one lock, records its jobs together, and gives back jobs that it
 // has not begun when other hosts are idle.
 type Batch struct {
-	src         Source
-	jobs        []Job
-	opt         Options
-	grower      source.ManifestGrower // with Options.Add
-	sections    []int                 // number of the last job in each section of a list that has grown
-	plan        lockgroup.Plan
-	start       time.Time
-	stops       stops
-	progressMap *progressMap
-	recorded    *recorded
-
-	taking, working context.Context //nolint:containedctx // the batch's lifetime: for taking jobs, and for those that run
-	under           sync.WaitGroup  // units that are claimed, or being claimed
-
-	// The mutex of localQueue also guards these.
-	localQueue *localQueue
-	failures   map[int]multilock.Result
-	incomplete map[int]multilock.Result // succeeded, with incomplete output
-	ran        int
-	before     int
-	takenOver  int
-	unread     map[int]bool // chunks with unread updates
-	trouble    error        // the first error with updates, which do not stop the batch
+	*common
+	grower   source.ManifestGrower // with Options.Add
+	sections []int                 // number of the last job in each section of a list that has grown
+	exchange *exchange
+	recorder *recorder
+	claimer  *claimer
 }
 
 // Run works through a list of jobs: see Batch, New and Batch.Run.
@@ -164,71 +144,24 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	if opt.Poll == 0 {
 		opt.Poll = multilock.DefaultPoll
 	}
-	b := &Batch{
-		src: able, jobs: jobs, opt: opt, plan: lockgroup.Plan{Retries: opt.Retries},
-		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, unread: map[int]bool{}, recorded: newRecorded(),
-	}
-	if err := b.check(); err != nil {
+	if err := opt.check(jobs); err != nil {
 		return nil, err
 	}
-	if b.grower, ok = src.(source.ManifestGrower); opt.Add && !ok {
+	grower, ok := src.(source.ManifestGrower)
+	if opt.Add && !ok {
 		return nil, fmt.Errorf("adding to a list of jobs: %w: the source keeps lists as they are", multilock.ErrUnsupported)
 	}
-	b.localQueue = newLocalQueue(len(jobs), opt.Barriers)
-	b.localQueue.budget = budget{needs: b.opt.Needs, cpus: opt.Workers, memory: opt.Memory}
+	c := &common{src: able, jobs: jobs, opt: opt, schedule: newSchedule(jobs, opt)}
+	b := &Batch{common: c, grower: grower, exchange: newExchange(c)}
+	b.recorder = &recorder{common: c, exchange: b.exchange}
+	b.claimer = &claimer{common: c, exchange: b.exchange, recorder: b.recorder}
 	b.divide()
 	return b, nil
 }
 
 // divide divides the list into units.
 func (b *Batch) divide() {
-	b.localQueue.change(func() {
-		b.localQueue.claims = *newClaims(b.localQueue.stages.divided(b.sections), b.localQueue.stages.upTo(), b.opt.Order == OrderRandom)
-	})
-}
-
-func (b *Batch) check() error {
-	if b.opt.Workers < 0 {
-		return &source.InvalidError{What: "workers", Got: strconv.Itoa(b.opt.Workers), Why: "must be positive"}
-	}
-	if b.opt.Poll < 0 {
-		return &source.InvalidError{What: "poll", Got: b.opt.Poll.String(), Why: "must be positive"}
-	}
-	if err := b.plan.Check(); err != nil {
-		return err
-	}
-	if err := b.checkNames(); err != nil {
-		return err
-	}
-	if err := errors.Join(b.checkBarriers(), b.checkNeeds()); err != nil {
-		return err
-	}
-	if strings.ContainsAny(b.opt.Shell, "#\t\n") {
-		return &source.InvalidError{What: "shell", Got: b.opt.Shell, Why: "must not contain #, a tab or a newline"}
-	}
-	return b.opt.Halt.check()
-}
-
-// checkNames rejects reserved and duplicate names. A sorted list needs no memory for that.
-func (b *Batch) checkNames() error {
-	grow := true
-	for i, job := range b.jobs {
-		grow = grow && (i == 0 || b.jobs[i-1].Name < job.Name)
-		if _, chunk := joblist.ParseChunkName(job.Name); chunk {
-			return &source.InvalidError{What: "job", Got: job.Name, Why: "chunks of the list are called so; choose another name"}
-		}
-	}
-	if grow {
-		return nil
-	}
-	index := make(map[string]int, len(b.jobs))
-	for i, job := range b.jobs {
-		if first, twice := index[job.Name]; twice {
-			return &source.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
-		}
-		index[job.Name] = i
-	}
-	return nil
+	b.schedule.change(func() { b.schedule.divide(b.sections, b.opt.Order == OrderRandom) })
 }
 
 // Run returns when every job of the list has a final result from any host, or when it was halted,
@@ -239,7 +172,6 @@ func (b *Batch) checkNames() error {
 // *ManifestError if the group has another list; a *BarrierError, which is a lockgroup.ErrNotDone,
 // if failures block a barrier. The report is valid in every case, as far as it goes.
 func (b *Batch) Run(ctx context.Context) (Report, error) {
-	b.start = time.Now()
 	var stopWork, stopTaking context.CancelCauseFunc
 	b.working, stopWork = context.WithCancelCause(ctx)
 	defer stopWork(nil)
@@ -264,14 +196,14 @@ func (b *Batch) workThrough() {
 		b.askBusy()
 		follower.Go(func() { b.keepThrottle(ended) })
 	}
-	follower.Go(func() { b.followProgressMap(following, ended) })
+	follower.Go(func() { b.exchange.follow(following, ended) })
 	for range b.opt.Workers {
 		workers.Go(b.work)
 	}
-	workers.Go(b.claimAll)
-	workers.Go(b.lookAfter)
+	workers.Go(b.claimer.claimAll)
+	workers.Go(b.claimer.lookAfter)
 	workers.Wait()
-	b.under.Wait()
+	b.claimer.under.Wait()
 	close(ended)
 	patience := time.AfterFunc(lastUpdatesTimeout, giveUp)
 	defer patience.Stop()
@@ -283,10 +215,10 @@ func (b *Batch) join(ctx context.Context) error {
 	if err := b.agree(ctx); err != nil {
 		return err
 	}
-	if err := b.openProgressMap(ctx); err != nil {
+	if err := b.exchange.open(ctx); err != nil {
 		return err
 	}
-	b.localQueue.change(func() { b.before = b.localQueue.done + b.localQueue.failed })
+	b.schedule.change(func() { b.schedule.before = b.schedule.done + b.schedule.failed })
 	return nil
 }
 
@@ -296,10 +228,10 @@ func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
 
 // runError returns the error of Run.
 func (b *Batch) runError(ctx context.Context) error {
-	b.localQueue.mu.Lock()
-	count, blocked := b.localQueue.counts, b.localQueue.stages.blocked()
-	behind := b.localQueue.stages.error()
-	b.localQueue.mu.Unlock()
+	b.schedule.mu.Lock()
+	count, blocked := b.schedule.counts, b.schedule.stages.blocked()
+	behind := b.schedule.stages.error()
+	b.schedule.mu.Unlock()
 	switch stopped := b.stops.why(); {
 	case count.open == 0 && count.failed > 0:
 		return lockgroup.ErrNotDone
@@ -312,4 +244,39 @@ func (b *Batch) runError(ctx context.Context) error {
 	default:
 		return stopped
 	}
+}
+
+// work runs jobs until none is left or the batch takes no more.
+func (b *Batch) work() {
+	for {
+		t, err := b.schedule.take(b.taking)
+		if err != nil {
+			return
+		}
+		b.run(t)
+	}
+}
+
+// run makes one attempt at a job.
+func (b *Batch) run(t task) {
+	h, start := t.holding, time.Now()
+	job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: t.number, Lock: h.lock, Fence: h.fence}
+	r, err := lockgroup.WhileHeld(b.working, h.lock, func(ctx context.Context) error { return b.jobs[t.job].Work(ctx, job) })
+	if err == nil {
+		r = b.recorder.complete(r, t, start)
+	}
+	b.schedule.change(func() {
+		b.schedule.running--
+		b.schedule.budget.regain(t.job)
+		h.running--
+		b.schedule.jobTime.add(time.Since(start))
+		if err == nil && !h.dead {
+			b.recorder.ended(h, attempt{t.job, r})
+		}
+		h.lingering = h.lingering || errors.Is(err, lockgroup.ErrLingering)
+	})
+	if err != nil {
+		b.recorder.stopAfter(h, err)
+	}
+	b.halt()
 }

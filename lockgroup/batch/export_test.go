@@ -5,9 +5,9 @@ import "github.com/multilock/go/multilock/source"
 // InOneChunk has the whole list claimed as one chunk, with nothing left to chance. All hosts are to
 // do so.
 func (b *Batch) InOneChunk(chance func(n int64) int64) {
-	b.localQueue.change(func() {
+	b.schedule.change(func() {
 		all := unit{Range: source.Range{From: 1, To: len(b.jobs)}}
-		b.localQueue.claims = *newClaims([]unit{all}, len(b.jobs), false)
-		b.localQueue.chance = chance
+		b.schedule.claims = *newClaims([]unit{all}, len(b.jobs), false)
+		b.schedule.chance = chance
 	})
 }

@@ -1,10 +1,8 @@
 package batch
 
 import (
-	"context"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/multilock/go/multilock/source"
 )
@@ -85,68 +83,4 @@ func (h Halt) reached(c counts, total int) bool {
 		return float64(n)*100 >= h.Percent*float64(total)
 	}
 	return n >= h.Number
-}
-
-// halt ends the batch if its Halt is reached. Results that are not recorded yet count, too.
-func (b *Batch) halt() {
-	if b.opt.Halt.When == HaltNever {
-		return
-	}
-	b.localQueue.mu.Lock()
-	c := counts{done: b.localQueue.done + b.localQueue.ended.done, failed: b.localQueue.failed + b.localQueue.ended.failed}
-	b.localQueue.mu.Unlock()
-	if !b.opt.Halt.reached(c, len(b.jobs)) {
-		return
-	}
-	cause := &HaltError{Halt: b.opt.Halt, Failed: c.failed, Done: c.done}
-	if b.opt.Halt.When == HaltNow {
-		b.stops.kill(cause)
-		return
-	}
-	b.stops.drain(cause)
-}
-
-// stops ends a batch early: the taking of jobs, and then the running jobs. The first cause stays.
-type stops struct {
-	mu    sync.Mutex
-	cause error
-	take  context.CancelCauseFunc
-	work  context.CancelCauseFunc
-}
-
-func (s *stops) begin(take, work context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.take, s.work = take, work
-	if s.cause != nil {
-		take(s.cause)
-	}
-}
-
-// drain stops taking jobs.
-func (s *stops) drain(cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cause == nil {
-		s.cause = cause
-	}
-	if s.take != nil {
-		s.take(s.cause)
-	}
-}
-
-// kill also ends the running jobs.
-func (s *stops) kill(cause error) {
-	s.drain(cause)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.work != nil {
-		s.work(cause)
-	}
-}
-
-func (s *stops) why() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cause
 }

@@ -1,6 +1,8 @@
 package batch
 
-import "errors"
+import (
+	"errors"
+)
 
 // jobStates are the known states of the jobs of a list. Calls must not run concurrently.
 type jobStates struct {

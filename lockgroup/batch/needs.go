@@ -54,7 +54,7 @@ func (g *budget) regain(job int) {
 }
 
 // wanting returns how many more small jobs could begin now.
-func (q *localQueue) wanting() int {
+func (q *schedule) wanting() int {
 	if len(q.ready) > 0 && !q.budget.fits(q.ready[0].job) {
 		return 0
 	}
@@ -62,25 +62,25 @@ func (q *localQueue) wanting() int {
 }
 
 // checkNeeds rejects jobs that could never run here, and drops redundant needs.
-func (b *Batch) checkNeeds() error {
+func (o *Options) checkNeeds(jobs []Job) error {
 	last, kept := Needs{CPUs: 1}, []Needs(nil)
 	before := 0
-	for i, n := range b.opt.Needs {
+	for i, n := range o.Needs {
 		n.CPUs = max(n.CPUs, 1)
 		switch {
-		case n.From <= before || n.Memory < 0 || b.opt.Needs[i].CPUs < 0:
+		case n.From <= before || n.Memory < 0 || o.Needs[i].CPUs < 0:
 			return &source.InvalidError{What: "needs", Got: fmt.Sprintf("%+v", n), Why: "must not be negative, and each begins behind the one before"}
-		case n.From > len(b.jobs):
+		case n.From > len(jobs):
 			continue
-		case n.CPUs > b.opt.Workers || b.opt.Memory > 0 && n.Memory > b.opt.Memory:
-			return &source.InvalidError{What: "job", Got: b.jobs[n.From-1].Name, Why: "it needs more than there is here: " + n.text()}
+		case n.CPUs > o.Workers || o.Memory > 0 && n.Memory > o.Memory:
+			return &source.InvalidError{What: "job", Got: jobs[n.From-1].Name, Why: "it needs more than there is here: " + n.text()}
 		}
 		before = n.From
 		if n.CPUs != last.CPUs || n.Memory != last.Memory {
 			kept, last = append(kept, n), n
 		}
 	}
-	b.opt.Needs = kept
+	o.Needs = kept
 	return nil
 }
 

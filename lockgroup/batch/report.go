@@ -40,26 +40,26 @@ type Report struct {
 
 // Progress may be called at any time, also while Run runs.
 func (b *Batch) Progress() Progress {
-	b.localQueue.mu.Lock()
-	defer b.localQueue.mu.Unlock()
-	return b.progress()
+	b.schedule.mu.Lock()
+	defer b.schedule.mu.Unlock()
+	return b.schedule.progress()
 }
 
-func (b *Batch) progress() Progress {
+func (q *schedule) progress() Progress {
 	p := Progress{
-		Total: len(b.jobs), Done: b.localQueue.done, Failed: b.localQueue.failed, Before: b.before, Running: b.localQueue.running,
-		TakenOver: b.takenOver, Ran: b.ran, Busy: b.localQueue.throttle.busy,
+		Total: len(q.jobs), Done: q.done, Failed: q.failed, Before: q.before, Running: q.running,
+		TakenOver: q.takenOver, Ran: q.ran, Busy: q.throttle.busy,
 	}
-	for i := range b.localQueue.elsewhere {
-		p.Elsewhere += b.localQueue.openIn(&b.localQueue.units[i])
+	for i := range q.elsewhere {
+		p.Elsewhere += q.openIn(&q.units[i])
 	}
 	return p
 }
 
 func (b *Batch) report() Report {
-	b.localQueue.mu.Lock()
-	defer b.localQueue.mu.Unlock()
-	return Report{Progress: b.progress(), Trouble: b.trouble, Failures: inOrder(b.failures), Incomplete: inOrder(b.incomplete)}
+	b.schedule.mu.Lock()
+	defer b.schedule.mu.Unlock()
+	return Report{Progress: b.schedule.progress(), Trouble: b.exchange.trouble, Failures: inOrder(b.schedule.failures), Incomplete: inOrder(b.schedule.incomplete)}
 }
 
 func inOrder(kept map[int]multilock.Result) (results []multilock.Result) {

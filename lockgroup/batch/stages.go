@@ -75,19 +75,8 @@ func (s *stages) error() *BarrierError {
 	return e
 }
 
-// settle counts a final result, and opens the next stage after the last one of a stage.
-func (q *localQueue) settle(job int, as jobState) bool {
-	if !q.jobStates.settle(job, as) {
-		return false
-	}
-	if q.stages.settled(job, as) {
-		q.allow(q.stages.upTo())
-	}
-	return true
-}
-
 // over reports whether no job is left to begin on any host.
-func (q *localQueue) over() bool { return q.open == 0 || q.stages.blocked() }
+func (q *schedule) over() bool { return q.open == 0 || q.stages.blocked() }
 
 // allow opens the units up to a job's number.
 func (c *claims) allow(upTo int) {
@@ -126,13 +115,13 @@ func (s *stages) divided(sections []int) (units []unit) {
 	return units
 }
 
-func (b *Batch) checkBarriers() error {
-	if n := len(b.opt.Barriers); n > MaxBarriers {
+func (o *Options) checkBarriers(jobs int) error {
+	if n := len(o.Barriers); n > MaxBarriers {
 		return &source.InvalidError{What: "barriers", Got: strconv.Itoa(n), Why: fmt.Sprintf("a list can have %d", MaxBarriers)}
 	}
 	before := 0
-	for _, after := range b.opt.Barriers {
-		if after <= before || after >= len(b.jobs) {
+	for _, after := range o.Barriers {
+		if after <= before || after >= jobs {
 			return &source.InvalidError{What: "barrier", Got: strconv.Itoa(after), Why: "barriers stand between jobs, each behind the one before"}
 		}
 		before = after

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -16,75 +15,63 @@ const (
 )
 
 // lookAfter inspects the units of other holders while this host is idle.
-func (b *Batch) lookAfter() {
-	pause := bounded.Pauses{First: firstLook, Limit: lastLook, Chance: b.localQueue.chance}
-	for b.idleUntil() {
-		if b.lookOnce() {
+func (c *claimer) lookAfter() {
+	pause := bounded.Pauses{First: firstLook, Limit: lastLook, Chance: c.schedule.chance}
+	for c.idleUntil() {
+		if c.lookOnce() {
 			pause.Reset()
 		}
-		b.localQueue.pauseFor(b.taking, pause.Next())
+		c.schedule.pauseFor(c.taking, pause.Next())
 	}
 }
 
 // idleUntil waits until this host is idle. It returns false when the batch is over.
-func (b *Batch) idleUntil() bool {
+func (c *claimer) idleUntil() bool {
 	over := false
-	err := b.localQueue.await(b.taking, func() bool {
-		over = b.localQueue.over()
-		return over || b.localQueue.waits()
+	err := c.schedule.await(c.taking, func() bool {
+		over = c.schedule.over()
+		return over || c.schedule.waits()
 	})
 	return err == nil && !over
 }
 
 // lookOnce reports whether there is something to claim now.
-func (b *Batch) lookOnce() bool {
-	if !b.isBusy() {
-		b.ask(b.taking)
+func (c *claimer) lookOnce() bool {
+	if !c.schedule.isBusy() {
+		c.exchange.ask(c.taking)
 	}
-	if b.poll(b.taking) || b.pollParts(b.taking) {
+	if c.exchange.poll(c.taking) || c.exchange.pollParts(c.taking) {
 		return true
 	}
-	b.localQueue.mu.Lock()
-	i, found := b.localQueue.anyElsewhere() // one at a time: a holder has many jobs
-	b.localQueue.mu.Unlock()
-	return found && b.lookAt(i)
+	c.schedule.mu.Lock()
+	i, found := c.schedule.anyElsewhere() // one at a time: a holder has many jobs
+	c.schedule.mu.Unlock()
+	return found && c.lookAt(i)
 }
 
 // lookAt breaks the lock of a unit if its holder is dead. It reports whether the unit has become
 // free.
-func (b *Batch) lookAt(i int) (free bool) {
-	u := b.unit(i)
-	_, err := multilock.Break(b.taking, b.src, u.name(), multilock.BreakOptions{StalePolicy: b.opt.StalePolicy})
+func (c *claimer) lookAt(i int) (free bool) {
+	u := c.schedule.unit(i)
+	_, err := multilock.Break(c.taking, c.src, u.name(), multilock.BreakOptions{StalePolicy: c.opt.StalePolicy})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 	case err == nil:
-		b.localQueue.change(func() { b.takenOver++ })
-	case errors.Is(err, multilock.ErrHeld), b.taking.Err() != nil:
+		c.schedule.change(func() { c.schedule.takenOver++ })
+	case errors.Is(err, multilock.ErrHeld), c.taking.Err() != nil:
 		return false
 	default:
-		b.note(err)
+		c.exchange.note(err)
 		return false
 	}
-	if u.of.From > 0 && b.recorded.has(b.taking, b.src, u.name()) {
-		b.note(b.readUnit(b.taking, i))
+	if u.of.From > 0 && c.exchange.recorded.has(c.taking, c.src, u.name()) {
+		c.exchange.note(c.exchange.readUnit(c.taking, i))
 	}
-	b.localQueue.change(func() {
-		if u := &b.localQueue.units[i]; u.state == unitElsewhere {
+	c.schedule.change(func() {
+		if u := &c.schedule.units[i]; u.state == unitElsewhere {
 			u.left = true
-			b.localQueue.set(i, unitOpen)
+			c.schedule.set(i, unitOpen)
 		}
 	})
 	return !u.retracted
-}
-
-// note keeps the first error with updates.
-func (b *Batch) note(err error) {
-	if err == nil || errors.Is(err, context.Canceled) || b.isEnd(err) {
-		return
-	}
-	b.localQueue.change(func() {
-		if b.trouble == nil {
-			b.trouble = err
-		}
-	})
 }

@@ -1,6 +1,8 @@
 package batch
 
-import "time"
+import (
+	"time"
+)
 
 // throttle limits how many jobs begin. It lets none begin while this host is busy, and then one, a
 // second later two, then four: load shows only after jobs start.
@@ -47,32 +49,7 @@ func (b *Batch) keepThrottle(ended <-chan struct{}) {
 
 func (b *Batch) askBusy() {
 	busy := b.opt.Busy()
-	b.localQueue.change(func() {
-		b.localQueue.throttle.answered(busy)
+	b.schedule.change(func() {
+		b.schedule.throttle.answered(busy)
 	})
-}
-
-func (b *Batch) isBusy() bool {
-	b.localQueue.mu.Lock()
-	defer b.localQueue.mu.Unlock()
-	return b.localQueue.throttle.busy != ""
-}
-
-// giveAllBack gives back all jobs that a busy host has not begun: as parts if the unit has a
-// running job, else by releasing the lock. A job to retry stays with its unit, which has the record
-// of the failure. The caller holds the mutex.
-func (b *Batch) giveAllBack() {
-	for len(b.localQueue.ready) > 0 {
-		last := len(b.localQueue.ready) - 1
-		t := b.localQueue.ready[last]
-		if t.holding.running == 0 {
-			b.localQueue.takeBack(t.holding)
-			continue
-		}
-		b.localQueue.ready = b.localQueue.ready[:last]
-		t.holding.waiting--
-		if _, tried := b.lastOf(t.holding, t.job); !tried {
-			t.holding.giveBack(t.job+1, &b.localQueue.units[t.holding.unit])
-		}
-	}
 }

@@ -133,7 +133,8 @@ func (c *claims) set(i int, state unitState) {
 }
 
 // met reacts to contention: choose among more units. went narrows the choice again.
-func (c *claims) met()  { c.width, c.company = min(c.width*widening, maxWidth), true }
+func (c *claims) met() { c.width, c.company = min(c.width*widening, maxWidth), true }
+
 func (c *claims) went() { c.width = max(c.width/2, 1) }
 
 // add adds a part that was given back, unless it is known.
@@ -175,4 +176,8 @@ func (c *claims) anyElsewhere() (i int, found bool) {
 		return 0, false
 	}
 	return all[c.chance(int64(len(all)))], true
+}
+
+func shuffle(jobs []int) {
+	rand.Shuffle(len(jobs), func(i, k int) { jobs[i], jobs[k] = jobs[k], jobs[i] })
 }

@@ -4,13 +4,19 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
 )
 
-// localQueue has the jobs of the units that this process holds, and the workers that wait for them.
-type localQueue struct {
+// schedule decides which units to claim and which jobs to begin, from what this process knows. It
+// does no I/O.
+type schedule struct {
 	mu sync.Mutex
 	claims
 	jobStates
+	jobs     []Job
+	plan     lockgroup.Plan
 	stages   stages
 	ready    []task // jobs that wait for a worker, in order
 	idle     int    // workers that wait for a job
@@ -20,6 +26,12 @@ type localQueue struct {
 	running  int
 	// ended counts final results that are not recorded yet.
 	ended counts
+
+	failures   map[int]multilock.Result
+	incomplete map[int]multilock.Result // succeeded, with incomplete output
+	ran        int
+	before     int
+	takenOver  int
 
 	jobTime, claimTime mean
 	lastBegun          time.Time
@@ -34,18 +46,27 @@ type task struct {
 	holding *holding
 }
 
-func newLocalQueue(jobs int, barriers []int) *localQueue {
-	return &localQueue{jobStates: newJobStates(jobs), stages: newStages(jobs, barriers), changed: make(chan struct{})}
+func newSchedule(jobs []Job, opt Options) *schedule {
+	return &schedule{
+		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: lockgroup.Plan{Retries: opt.Retries}, stages: newStages(len(jobs), opt.Barriers),
+		budget:   budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory},
+		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, changed: make(chan struct{}),
+	}
+}
+
+// divide divides the list into units.
+func (q *schedule) divide(sections []int, random bool) {
+	q.claims = *newClaims(q.stages.divided(sections), q.stages.upTo(), random)
 }
 
 // wake makes all waiters check again. The caller holds the mutex.
-func (q *localQueue) wake() {
+func (q *schedule) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
 // await waits until ask returns true. It calls ask after every change.
-func (q *localQueue) await(ctx context.Context, ask func() bool) error {
+func (q *schedule) await(ctx context.Context, ask func() bool) error {
 	for {
 		q.mu.Lock()
 		met, changed := ask(), q.changed
@@ -62,7 +83,7 @@ func (q *localQueue) await(ctx context.Context, ask func() bool) error {
 }
 
 // take waits for a job to run.
-func (q *localQueue) take(ctx context.Context) (t task, err error) {
+func (q *schedule) take(ctx context.Context) (t task, err error) {
 	q.change(func() { q.idle++ })
 	defer q.change(func() { q.idle-- })
 	var over bool
@@ -88,7 +109,7 @@ func (q *localQueue) take(ctx context.Context) (t task, err error) {
 }
 
 // change makes a change and wakes the waiters.
-func (q *localQueue) change(f func()) {
+func (q *schedule) change(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	f()
@@ -97,7 +118,7 @@ func (q *localQueue) change(f func()) {
 
 // toClaim waits until another unit is needed, and picks it. It makes one claim at a time, to keep
 // jobs in order.
-func (q *localQueue) toClaim(ctx context.Context) (i int, err error) {
+func (q *schedule) toClaim(ctx context.Context) (i int, err error) {
 	var over bool
 	err = q.await(ctx, func() (found bool) {
 		over = q.over()
@@ -117,7 +138,7 @@ func (q *localQueue) toClaim(ctx context.Context) (i int, err error) {
 
 // ahead returns how many jobs will begin while a claim is made: as many should be ready first, so
 // that no worker is idle.
-func (q *localQueue) ahead() int {
+func (q *schedule) ahead() int {
 	if q.jobTime.value == 0 {
 		return 0
 	}
@@ -126,10 +147,10 @@ func (q *localQueue) ahead() int {
 }
 
 // took estimates how long a job takes, from ended and running jobs.
-func (q *localQueue) took() time.Duration { return max(q.jobTime.value, time.Since(q.lastBegun)) }
+func (q *schedule) took() time.Duration { return max(q.jobTime.value, time.Since(q.lastBegun)) }
 
 // takeBack removes the ready jobs of a holding.
-func (q *localQueue) takeBack(from *holding) {
+func (q *schedule) takeBack(from *holding) {
 	kept := q.ready[:0:0]
 	for _, t := range q.ready {
 		if t.holding != from {
@@ -141,7 +162,7 @@ func (q *localQueue) takeBack(from *holding) {
 }
 
 // waits reports whether this process has nothing to begin while other processes have, or may have.
-func (q *localQueue) waits() bool {
+func (q *schedule) waits() bool {
 	if q.throttle.busy != "" {
 		return q.idle > 0
 	}
@@ -160,8 +181,39 @@ func (m *mean) add(d time.Duration) {
 }
 
 // pauseFor sleeps, but not beyond the end of the batch.
-func (q *localQueue) pauseFor(ctx context.Context, d time.Duration) {
+func (q *schedule) pauseFor(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	_ = q.await(ctx, q.over)
+}
+
+// unit returns a copy of a unit.
+func (q *schedule) unit(i int) unit {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.units[i]
+}
+
+func (q *schedule) isBusy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.throttle.busy != ""
+}
+
+func (q *schedule) hasCompany() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.company
+}
+
+// window returns how long a result waits for others.
+func (q *schedule) window() time.Duration {
+	return min(max(q.jobTime.value/windowShare, shortestWindow), longestWindow)
+}
+
+// progressPause grows with the number of hosts that would read.
+func (q *schedule) progressPause() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return max(1, time.Duration(len(q.elsewhere))) * progressEvery
 }
