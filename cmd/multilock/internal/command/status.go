@@ -264,7 +264,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 
 // findJobs finds the jobs that are claimed in chunks.
 func findJobs(ctx context.Context, src *place.Source, names []string) (map[string]joblist.Placed, error) {
-	ledger, ok := source.Ability[source.Chunks](src.Locks, source.TraitResults)
+	ledger, ok := source.Ability[source.Ledger](src.Locks, source.TraitResults)
 	if !ok {
 		return nil, nil
 	}
