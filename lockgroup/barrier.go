@@ -16,10 +16,10 @@ import (
 // BarrierOptions configure a barrier.
 type BarrierOptions struct {
 	// Members are the names that must each have a final result. The source must be a
-	// source.Changes. The barrier may start before any of the jobs.
+	// source.Ledger. The barrier may start before any of the jobs.
 	Members []string
 	// Expect is how many names must have a final result; the group must then also be vacant. The
-	// source must be a source.Changes. With neither Members nor Expect, the barrier opens when the
+	// source must be a source.Ledger. With neither Members nor Expect, the barrier opens when the
 	// group is vacant.
 	Expect int
 	// Settle is how long the group must stay vacant if the barrier has seen no holder, so that jobs
@@ -84,7 +84,7 @@ func NewBarrier(src source.Group, opt BarrierOptions) (*Barrier, error) {
 	if len(opt.Members) == 0 && opt.Expect == 0 {
 		return b, nil
 	}
-	ledger, ok := src.(source.Changes)
+	ledger, ok := src.(source.Ledger)
 	if !ok {
 		return nil, fmt.Errorf("a barrier for members: %w: it keeps no results of jobs", multilock.ErrUnsupported)
 	}

@@ -22,22 +22,39 @@ type placeWithHistory struct {
 	events []source.Event
 }
 
-func (p *placeWithHistory) History(_ context.Context, since time.Time) iter.Seq2[source.Event, error] {
-	return source.Retell(func() ([]source.Event, error) { return p.since(since) })
+func (p *placeWithHistory) Record(context.Context, []source.Event) error {
+	return multilock.ErrUnsupported
 }
 
-func (p *placeWithHistory) since(since time.Time) ([]source.Event, error) {
-	err := p.Enter("history")
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+func (p *placeWithHistory) History(context.Context, time.Time) iter.Seq2[source.Event, error] {
+	return source.Retell(func() ([]source.Event, error) { return nil, multilock.ErrUnsupported })
+}
+
+func (p *placeWithHistory) Follow(since time.Time) source.Follower {
+	return &placeFollower{p: p, since: since}
+}
+
+type placeFollower struct {
+	p     *placeWithHistory
+	since time.Time
+	read  int
+}
+
+func (f *placeFollower) Next(context.Context) ([]source.Event, error) {
+	err := f.p.Enter("history")
+	f.p.Mu.Lock()
+	defer f.p.Mu.Unlock()
 	var found []source.Event
-	for _, e := range p.events {
-		if !e.Time.Before(since) {
+	for _, e := range f.p.events[f.read:] {
+		if !e.Time.Before(f.since) {
 			found = append(found, e)
 		}
 	}
+	f.read = len(f.p.events)
 	return found, err
 }
+
+func (f *placeFollower) Close() error { return nil }
 
 func (p *placeWithHistory) write(e source.Event) {
 	p.Mu.Lock()
@@ -70,12 +87,12 @@ func TestBarrierWaitsForAJobThatBeginsMeanwhile(t *testing.T) {
 // beginning is a place where a job begins while the history is read for the first time.
 type beginning struct{ placeWithHistory }
 
-func (b *beginning) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
+func (b *beginning) Follow(since time.Time) source.Follower {
 	if b.Count("history") == 0 {
 		b.Hold("a", grouptest.Alive("node1"))
 		time.AfterFunc(time.Minute, func() { b.Release("a") })
 	}
-	return b.placeWithHistory.History(ctx, since)
+	return b.placeWithHistory.Follow(since)
 }
 
 // What counts as done is the last run of a name, whatever its host's clock and whoever

@@ -46,7 +46,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 		return err
 	}
 	found, pause, start := newEnds(), bounded.Pauses{Limit: endsPause}, time.Now()
-	untold := b.partial()
+	var untold error // about omitted events
 	for {
 		left, err := readOn(ctx, follower, found)
 		if err != nil {
@@ -103,27 +103,11 @@ func notDone(r multilock.Result) (jobs []multilock.Result) {
 // follow opens the history.
 func (b *Barrier) follow() (source.Follower, error) {
 	since := b.start.Add(-b.opt.Since)
-	switch src := b.src.(type) {
-	case source.Journal:
+	if src, ok := b.src.(source.Journal); ok {
 		return src.Follow(since), nil
-	case source.Chronicle:
-		return &rereader{src, since}, nil
 	}
 	return nil, fmt.Errorf("%w: it keeps no history", multilock.ErrUnsupported)
 }
-
-// rereader reads the whole history each time, for a source that cannot follow it. Repeated events
-// do no harm.
-type rereader struct {
-	src   source.Chronicle
-	since time.Time
-}
-
-func (r *rereader) Next(ctx context.Context) ([]source.Event, error) {
-	return source.Collect(r.src.History(ctx, r.since))
-}
-
-func (r *rereader) Close() error { return nil }
 
 // readOn reads to the end of the history. left joins the errors about omitted events.
 func readOn(ctx context.Context, follower source.Follower, found *ends) (left, err error) {
@@ -138,7 +122,7 @@ func readOn(ctx context.Context, follower source.Follower, found *ends) (left, e
 		for _, e := range events {
 			found.add(e)
 		}
-		if _, whole := follower.(*rereader); whole || len(events) == 0 && !partly {
+		if len(events) == 0 && !partly {
 			return left, nil
 		}
 	}
@@ -156,14 +140,6 @@ func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 		}
 	}
 	return len(found.open()) > 0
-}
-
-// partial returns what the history omits, nil if it is complete.
-func (b *Barrier) partial() error {
-	if p, ok := source.PromiseOf(b.src, source.TraitRunHistory); ok && !p.Kept {
-		return fmt.Errorf("%w: %s", multilock.ErrUnsupported, p.Why)
-	}
-	return nil
 }
 
 func (b *Barrier) setEnds(found *ends, untold error) {

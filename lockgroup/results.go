@@ -19,7 +19,7 @@ import (
 // results is what a barrier knows of the results that it waits for. It reads a final result once,
 // and of a chunk without failures only the summary. Of successes it keeps only the number.
 type results struct {
-	src     source.Changes
+	src     source.Ledger
 	members map[string]bool // nil: any names
 
 	// Only the polling goroutine uses these.
@@ -58,7 +58,7 @@ const (
 	maxRest = 10 * time.Second
 )
 
-func newResults(src source.Changes, members []string) *results {
+func newResults(src source.Ledger, members []string) *results {
 	r := &results{src: src, settled: map[string]bool{}, reported: map[string]counts{}}
 	if len(members) > 0 {
 		r.members, r.missing = map[string]bool{}, map[string]bool{}
@@ -108,7 +108,7 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 func (r *results) place(ctx context.Context, names []string) {
 	missing := r.missed()
 	var numbers map[string]int
-	if list, ok := r.src.(source.ManifestReader); ok && slices.ContainsFunc(names, joblist.IsChunk) {
+	if list, ok := r.src.(source.ManifestStore); ok && slices.ContainsFunc(names, joblist.IsChunk) {
 		numbers, _ = bounded.Call(ctx, func(ctx context.Context) (map[string]int, error) { return joblist.Numbers(ctx, list, missing) })
 	}
 	r.mu.Lock()

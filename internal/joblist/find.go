@@ -31,7 +31,7 @@ func (p Placed) Final() bool {
 // Find finds jobs by their names. It reads the group's manifest and one result per chunk. held are
 // the names of the held locks. Find omits names that are in no list.
 func Find(ctx context.Context, src source.Ledger, names, held []string) (map[string]Placed, error) {
-	manifests, ok := src.(source.ManifestReader)
+	manifests, ok := src.(source.ManifestStore)
 	if !ok || len(names) == 0 {
 		return nil, nil
 	}
@@ -54,7 +54,7 @@ func Find(ctx context.Context, src source.Ledger, names, held []string) (map[str
 }
 
 // Numbers reads the numbers of jobs from the manifest.
-func Numbers(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
+func Numbers(ctx context.Context, src source.ManifestStore, names []string) (map[string]int, error) {
 	inManifest, wanted := strings.NewReplacer("\\", `\\`, "\n", `\n`), map[string]string{}
 	for _, name := range names {
 		wanted[inManifest.Replace(name)] = name

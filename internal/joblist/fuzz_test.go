@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // A name that is read as a chunk's is the one that the chunk has.
@@ -25,12 +27,13 @@ func FuzzChunkName(f *testing.F) {
 }
 
 // manifestOf is a manifest that anybody may have written.
-type manifestOf []byte
+type manifestOf struct {
+	source.ManifestStore
+	text []byte
+}
 
-func (m manifestOf) Publish(context.Context, []byte) ([]byte, error) { return m, nil }
-func (m manifestOf) Retract(context.Context) error                   { return nil }
 func (m manifestOf) OpenManifest(context.Context) (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(m)), nil
+	return io.NopCloser(bytes.NewReader(m.text)), nil
 }
 
 // A job's number in a list is that of the line with its name among those that have a tab, if the
@@ -40,11 +43,11 @@ func FuzzNumbers(f *testing.F) {
 		f.Add([]byte(manifest), "a", "b\n")
 	}
 	f.Fuzz(func(t *testing.T, manifest []byte, one, other string) {
-		numbers, err := Numbers(t.Context(), manifestOf(manifest), []string{one, other})
+		numbers, err := Numbers(t.Context(), manifestOf{text: manifest}, []string{one, other})
 		require.NoError(t, err)
 		lines := bytes.Split(manifest, []byte("\n"))
 		length := 0
-		require.NoError(t, Each(t.Context(), manifestOf(manifest), func(j Job) bool {
+		require.NoError(t, Each(t.Context(), manifestOf{text: manifest}, func(j Job) bool {
 			length++
 			require.Equal(t, length, j.Number)
 			return true

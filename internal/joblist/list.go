@@ -18,7 +18,7 @@ import (
 
 // Stages reads the names of the jobs in the group's list, in the stages between its barriers; nil
 // if the group has no list.
-func Stages(ctx context.Context, src source.ManifestReader) (stages [][]string, err error) {
+func Stages(ctx context.Context, src source.ManifestStore) (stages [][]string, err error) {
 	var names []string
 	var barriers []int
 	err = eachLineOfList(ctx, src, func(l line) bool {
@@ -83,14 +83,14 @@ func decodeListed(field []byte) string {
 
 // Each reads the group's list, if there is one, and calls tell with each job until tell returns
 // false. The job is only valid until tell returns.
-func Each(ctx context.Context, src source.ManifestReader, tell func(Job) bool) error {
+func Each(ctx context.Context, src source.ManifestStore, tell func(Job) bool) error {
 	return eachLineOfList(ctx, src, func(l line) bool {
 		return !l.isJob || tell(Job{l.number, l.field, l.rest})
 	})
 }
 
 // NumberWidth returns the number of digits in job names that are numbers; 0 if there are none.
-func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, err error) {
+func NumberWidth(ctx context.Context, src source.ManifestStore) (digits int, err error) {
 	err = Each(ctx, src, func(j Job) bool {
 		if n, wrong := strconv.Atoi(j.Name()); wrong == nil && n == j.Number {
 			digits = len(j.name)
@@ -109,7 +109,7 @@ type line struct {
 }
 
 // eachLineOfList reads the group's list line by line, until tell returns false.
-func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(line) bool) error {
+func eachLineOfList(ctx context.Context, src source.ManifestStore, tell func(line) bool) error {
 	manifest, err := bounded.Call(ctx, src.OpenManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

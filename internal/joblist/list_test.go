@@ -9,13 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/internal/joblist"
+	"github.com/multilock/go/multilock/source"
 )
 
 // manifest is a group's list as it is stored.
-type manifest string
+type manifest struct {
+	source.ManifestStore
+	text string
+}
 
 func (m manifest) OpenManifest(context.Context) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(string(m))), nil
+	return io.NopCloser(strings.NewReader(m.text)), nil
 }
 
 func TestListStages(t *testing.T) {
@@ -28,7 +32,7 @@ func TestListStages(t *testing.T) {
 		"#barriers after 1\na\t\n#barriers after 2\nb\t\nc\t\n":                           {{"a"}, {"b"}, {"c"}},
 		"#barriers after 9 x 0\na\t\n":                                                    {{"a"}},
 	} {
-		stages, err := joblist.Stages(t.Context(), manifest(text))
+		stages, err := joblist.Stages(t.Context(), manifest{text: text})
 		require.NoError(t, err)
 		require.Equal(t, want, stages, "%q", text)
 	}

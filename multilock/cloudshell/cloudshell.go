@@ -192,6 +192,5 @@ func (s *Source) Promises() []source.Promise {
 		source.Lacks(source.TraitResults, "a CloudShell sandbox has the lock alone: use run -n NAME without it, or "+instead),
 		source.Lacks(source.TraitManifest, "a CloudShell sandbox has the lock alone: "+instead),
 		source.Lacks(source.TraitHistory, "a CloudShell sandbox has the lock alone: "+instead),
-		source.Lacks(source.TraitRunHistory, "a CloudShell sandbox has the lock alone: "+instead),
 	}
 }

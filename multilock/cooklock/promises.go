@@ -16,7 +16,6 @@ func (s *Source) Promises() []source.Promise {
 		source.Lacks(source.TraitCheapBarrier, "each register has to be asked for itself"),
 		source.Lacks(source.TraitResults, "a register holds one value and no results"),
 		source.Lacks(source.TraitManifest, "a register holds one value and no list of jobs"),
-		source.Lacks(source.TraitRunHistory, "a register holds one value and no history"),
 		source.Lacks(source.TraitHistory, "a register holds one value and no history"),
 		source.Keeps(source.TraitSafeSilence, "a holder has to be done after four fifths of the period, and nobody else begins before the whole of it is over, however long anybody is paused or cut off"),
 		source.Keeps(source.TraitFenceNumbers, "the register counts its swaps; a million numbers belong to each"),

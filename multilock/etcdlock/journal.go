@@ -143,7 +143,7 @@ func (s *Source) Expire(ctx context.Context, keep time.Duration) ([]string, erro
 	return s.days(history[:min(removed, len(history))]), s.opError(ctx, "remove old history", "", err)
 }
 
-// History implements source.Chronicle. The keys are in the order of their times, and a page is
+// History implements source.Journal. The keys are in the order of their times, and a page is
 // read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	f := follower{src: s, since: since, from: s.historyKey(since)}

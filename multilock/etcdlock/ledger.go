@@ -9,7 +9,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-var _ source.Changes = (*Source)(nil)
+var _ source.Ledger = (*Source)(nil)
 
 // touch counts a change of the group's results.
 func (s *Source) touch() clientv3.Op { return clientv3.OpPut(s.all(changesKind), "") }
@@ -27,7 +27,7 @@ func (s *Source) Results(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the results", resultKind)
 }
 
-// Revision implements source.Changes: the revision of a key that each commit and each removal
+// Revision implements source.Ledger: the revision of a key that each commit and each removal
 // writes. It needs no clock.
 func (s *Source) Revision(ctx context.Context) (string, error) {
 	kv, err := s.get(ctx, "look at the results", "", s.all(changesKind))

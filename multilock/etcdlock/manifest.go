@@ -12,8 +12,7 @@ import (
 )
 
 var (
-	_ source.ManifestStore  = (*Source)(nil)
-	_ source.ManifestReader = (*Source)(nil)
+	_ source.ManifestStore = (*Source)(nil)
 )
 
 const (
@@ -37,7 +36,7 @@ func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	return remote.ManifestLimits{Part: partSize, Most: mostParts * partSize, Server: "etcd"}.Publish(ctx, shelf{s}, manifest)
 }
 
-// OpenManifest implements source.ManifestReader.
+// OpenManifest implements source.ManifestStore.
 func (s *Source) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
 	return remote.OpenManifest(ctx, shelf{s})
 }

@@ -257,7 +257,6 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitResults, "a file for each job, renamed into place by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "a directory with the list, renamed into place by the first host"),
 		source.Keeps(source.TraitHistory, "a file for each host and day; what cannot be written is not in it"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 	}
 }
 

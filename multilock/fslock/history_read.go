@@ -120,7 +120,7 @@ func eventsIn(lines []byte, since time.Time) (events []source.Event) {
 	return events
 }
 
-// History implements source.Chronicle. A line that cannot be read (a host's crash can tear
+// History implements source.Journal. A line that cannot be read (a host's crash can tear
 // one) is left out. One day is read after the other, and the files of a day together.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {

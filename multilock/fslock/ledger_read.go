@@ -228,9 +228,9 @@ func (s *Source) Results(context.Context) ([]string, error) {
 	return names, nil
 }
 
-var _ source.Changes = (*Source)(nil)
+var _ source.Ledger = (*Source)(nil)
 
-// Revision implements source.Changes: every commit renames a file into the
+// Revision implements source.Ledger: every commit renames a file into the
 // directory of the results, which changes that directory's times, by the
 // server's clock. It is "" as long as there is no such directory.
 func (s *Source) Revision(context.Context) (string, error) {

@@ -30,7 +30,7 @@ func isSection(name string) bool {
 }
 
 var (
-	_ source.ManifestReader = (*Source)(nil)
+	_ source.ManifestStore  = (*Source)(nil)
 	_ source.ManifestGrower = (*Source)(nil)
 )
 
@@ -155,7 +155,7 @@ func begins(manifest, with [][]byte) bool {
 	return len(manifest) >= len(with) && slices.EqualFunc(manifest[:len(with)], with, bytes.Equal)
 }
 
-// OpenManifest implements source.ManifestReader.
+// OpenManifest implements source.ManifestStore.
 func (s *Source) OpenManifest(context.Context) (io.ReadCloser, error) {
 	dir, err := s.openManifestDir()
 	if err != nil {

@@ -22,7 +22,7 @@ func testPromises(p *place) {
 	require.Len(p, kept, len(source.Traits()), "something is not told of: %v", kept)
 	for trait, able := range map[source.Trait]bool{
 		source.TraitResults:      is[source.Ledger](src),
-		source.TraitHistory:      is[source.Chronicle](src),
+		source.TraitHistory:      is[source.Journal](src),
 		source.TraitManifest:     is[source.ManifestStore](src),
 		source.TraitOneClock:     is[source.Timekeeper](src),
 		source.TraitCheapBarrier: is[source.Group](src),

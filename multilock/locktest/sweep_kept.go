@@ -166,13 +166,13 @@ func (b *Bench) checkRecorded(err error) {
 func (b *Bench) prepareReading() {
 	b.failOnce()
 	var err error
-	b.revision, err = b.Other.(source.Changes).Revision(b.ctx) //nolint:forcetypeassert // as above
+	b.revision, err = b.Other.(source.Ledger).Revision(b.ctx) //nolint:forcetypeassert // as above
 	require.NoError(b, err)
 }
 
 // read asks all that there is to ask. A wrong answer is worse than none.
 func (b *Bench) read() error {
-	src := b.Struck.(source.Changes) //nolint:forcetypeassert // as above
+	src := b.Struck.(source.Ledger) //nolint:forcetypeassert // as above
 	names, named := src.Names(b.ctx)
 	require.True(b, named != nil || len(names) == 1, names)
 	names, listed := src.Results(b.ctx)

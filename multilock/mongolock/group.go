@@ -64,9 +64,9 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 	return vacant && err == nil, err
 }
 
-var _ source.Changes = (*Source)(nil)
+var _ source.Ledger = (*Source)(nil)
 
-// Revision implements source.Changes: the sum of counters that every commit and
+// Revision implements source.Ledger: the sum of counters that every commit and
 // every removal adds one to. It needs no clock.
 func (s *Source) Revision(ctx context.Context) (string, error) {
 	revision := ""

@@ -197,7 +197,7 @@ func (s *Source) pagesFrom(number int64) bson.D {
 	}}}
 }
 
-// History implements source.Chronicle, oldest first. A page is read after the other.
+// History implements source.Journal, oldest first. A page is read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	pages := s.Follow(since)
 	return remote.InOrder(func() ([]source.Event, error) { return pages.Next(ctx) })

@@ -19,8 +19,7 @@ import (
 // is inserted once and never changed.
 
 var (
-	_ source.ManifestStore  = (*Source)(nil)
-	_ source.ManifestReader = (*Source)(nil)
+	_ source.ManifestStore = (*Source)(nil)
 )
 
 const manifestField = "manifest"
@@ -63,7 +62,7 @@ func (s *Source) manifestIn(doc bson.Raw) ([]byte, error) {
 	return manifest, nil
 }
 
-// OpenManifest implements source.ManifestReader.
+// OpenManifest implements source.ManifestStore.
 func (s *Source) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
 	var manifest []byte
 	err := s.command(ctx, "read the manifest", "", func(ctx context.Context, f facts) error {

@@ -52,7 +52,7 @@ func (s *Source) Record(ctx context.Context, events []source.Event) error {
 // older finds what is older than so many seconds, by the server's clock.
 const older = `at < clock_timestamp() - $2::bigint * interval '1 second'`
 
-// History implements source.Chronicle, oldest first. A page is read after the other.
+// History implements source.Journal, oldest first. A page is read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	at, id, n := since.UnixMicro(), "", pageSize
 	return remote.InOrder(func() (events []source.Event, err error) {

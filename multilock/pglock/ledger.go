@@ -6,7 +6,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-var _ source.Changes = (*Source)(nil)
+var _ source.Ledger = (*Source)(nil)
 
 func (s *Source) result(name string) statement {
 	return s.sql(`SELECT result FROM @result WHERE grp = $1 AND name = $2 AND result IS NOT NULL`, s.group, name)
@@ -33,7 +33,7 @@ func (s *Source) Results(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the results", `SELECT name FROM @result WHERE grp = $1 AND result IS NOT NULL ORDER BY name`)
 }
 
-// Revision implements source.Changes: how often the results were changed. It needs no clock, and an
+// Revision implements source.Ledger: how often the results were changed. It needs no clock, and an
 // index has it.
 func (s *Source) Revision(ctx context.Context) (string, error) {
 	rows, err := s.list(ctx, "look at the results", `SELECT coalesce(sum(commits), 0) FROM @result WHERE grp = $1`)

@@ -11,8 +11,7 @@ import (
 )
 
 var (
-	_ source.ManifestStore  = (*Source)(nil)
-	_ source.ManifestReader = (*Source)(nil)
+	_ source.ManifestStore = (*Source)(nil)
 )
 
 // maxManifest is the largest manifest: it is sent at once.
@@ -26,7 +25,7 @@ func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	return remote.ManifestLimits{Part: maxManifest, Most: maxManifest, Server: "PostgreSQL"}.Publish(ctx, shelf{s}, manifest)
 }
 
-// OpenManifest implements source.ManifestReader.
+// OpenManifest implements source.ManifestStore.
 func (s *Source) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
 	return remote.OpenManifest(ctx, shelf{s})
 }

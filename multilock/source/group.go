@@ -34,27 +34,9 @@ type Known interface {
 	Known(ctx context.Context) (bool, error)
 }
 
-// Changes is a Ledger that tells cheaply whether its results have changed.
-type Changes interface {
-	Ledger
-	// Revision is a stamp of all results together, got with one request. As long as it
-	// stays the same no result was added, replaced or removed, but for what happened
-	// within two seconds after it was first seen: a source's clock has ticks.
-	Revision(ctx context.Context) (string, error)
-}
-
-// Chronicle is a Source that keeps a history of its locks.
-type Chronicle interface {
-	Source
-	// History tells the events since a moment, by the clocks of the hosts that wrote
-	// them, oldest first. What could not be written is not in it. After an error that is
-	// a *LeftOutError more follows; any other is the end.
-	History(ctx context.Context, since time.Time) iter.Seq2[Event, error]
-}
-
-// Retention is a Chronicle of which old parts can be removed.
+// Retention is a Journal of which old parts can be removed.
 type Retention interface {
-	Chronicle
+	Journal
 	// Expired names the parts in which nothing is younger than keep, by the source's
 	// clock.
 	Expired(ctx context.Context, keep time.Duration) ([]string, error)
@@ -62,13 +44,18 @@ type Retention interface {
 	Expire(ctx context.Context, keep time.Duration) ([]string, error)
 }
 
-// Journal is a Chronicle that many write to at the same time, and follow.
+// Journal is a Source that keeps a history of its locks and jobs. Many hosts write to it at the
+// same time, and follow it.
 type Journal interface {
-	Chronicle
-	// Record adds events to the history, at the price of one write for those of a day.
+	Source
+	// Record adds events to the history, with one write for those of a day.
 	Record(ctx context.Context, events []Event) error
-	// Follow prepares to read the history from a moment on, as Chronicle.History
-	// does, and then what is added to it.
+	// History returns the events since a moment, by the clocks of the hosts that wrote them,
+	// oldest first. Events that could not be written are missing. After a *LeftOutError more
+	// events follow; any other error is the end.
+	History(ctx context.Context, since time.Time) iter.Seq2[Event, error]
+	// Follow prepares to read the history from a moment on, as History does, and then what is
+	// added to it.
 	Follow(since time.Time) Follower
 }
 
@@ -136,10 +123,6 @@ type ManifestStore interface {
 	Publish(ctx context.Context, manifest []byte) ([]byte, error)
 	// Retract removes the group's manifest. That there is none is no error.
 	Retract(ctx context.Context) error
-}
-
-// ManifestReader is a ManifestStore that lets its manifest be read without one's own.
-type ManifestReader interface {
 	// OpenManifest opens the group's manifest, with all that continues it. The error is
 	// fs.ErrNotExist if it has none.
 	OpenManifest(ctx context.Context) (io.ReadCloser, error)

@@ -20,8 +20,6 @@ const (
 	TraitResults Trait = "results"
 	// TraitHistory: the source keeps what happened to its locks.
 	TraitHistory Trait = "history"
-	// TraitRunHistory: that history has how each run ended, and not only recorded results.
-	TraitRunHistory Trait = "run history"
 	// TraitManifest: hosts can agree about one list of jobs.
 	TraitManifest Trait = "manifest"
 	// TraitCheapBarrier: one request tells whether anything in the group is held.
@@ -50,7 +48,7 @@ func Traits() []Trait {
 	return []Trait{
 		TraitSafeSilence, TraitNamedHolder, TraitDeadProcess, TraitBreakByEvidence, TraitBreakByForce,
 		TraitPromptRelease, TraitJobMark, TraitFenceNumbers, TraitQueue, TraitOneClock, TraitCheapBarrier,
-		TraitResults, TraitManifest, TraitHistory, TraitRunHistory,
+		TraitResults, TraitManifest, TraitHistory,
 	}
 }
 

@@ -63,6 +63,10 @@ type Ledger interface {
 	Result(ctx context.Context, name string) (Result, error)
 	// Results lists the names that have a result, sorted. It may be late like Result.
 	Results(ctx context.Context) ([]string, error)
+	// Revision is a stamp of all results together, got with one request. As long as it stays the
+	// same no result was added, replaced or removed, except within two seconds after it was first
+	// seen: a source's clock has ticks.
+	Revision(ctx context.Context) (string, error)
 }
 
 // ResultVersion is that of the form in which sources keep results. A reader refuses

@@ -30,7 +30,7 @@ type Place struct {
 	Latency time.Duration    // of each call
 }
 
-var _ source.Changes = (*Place)(nil)
+var _ source.Ledger = (*Place)(nil)
 var _ source.Group = (*Place)(nil)
 
 func NewPlace() *Place {

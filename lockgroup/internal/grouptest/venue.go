@@ -3,6 +3,8 @@ package grouptest
 import (
 	"bytes"
 	"context"
+	"io"
+	"io/fs"
 	"iter"
 	"slices"
 	"sync"
@@ -89,6 +91,15 @@ func (v *Venue) Continue(_ context.Context, known [][]byte, more []byte) (bool, 
 }
 
 func (v *Venue) Retract(context.Context) error { return nil }
+
+func (v *Venue) OpenManifest(context.Context) (io.ReadCloser, error) {
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
+	if v.manifest == nil {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(bytes.Join(v.manifest, nil))), nil
+}
 
 func (v *Venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.StalePolicy) (source.Contender, error) {
 	return &venueContender{observer: observer{v.Place, name}, v: v, claim: claim}, nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type Store struct {
 	mu      sync.Mutex
 	locks   map[string]entry  // who holds each lock
 	results map[string][]byte // how the last job of a name ended
+	changes int               // of results
 	fence   uint64
 }
 
@@ -66,7 +68,10 @@ func (s *Store) keep(name string, c remote.Change) {
 		delete(s.results, name)
 	case c.Result != nil:
 		s.results[name] = c.Result
+	default:
+		return
 	}
+	s.changes++
 }
 
 // Source is the locks of a store.
@@ -102,6 +107,13 @@ func (s *Source) Results(context.Context) ([]string, error) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.store.results)), nil
+}
+
+// Revision implements source.Ledger.
+func (s *Source) Revision(context.Context) (string, error) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	return strconv.Itoa(s.store.changes), nil
 }
 
 // Observe implements source.Source.

@@ -65,7 +65,7 @@ func join(ctx context.Context, shelf Shelf, op string, c Contents) ([]byte, erro
 	return c.Join(func(n int) ([]byte, error) { return shelf.Part(ctx, op, c, n) })
 }
 
-// OpenManifest is for source.ManifestReader.
+// OpenManifest is for source.ManifestStore.
 func OpenManifest(ctx context.Context, shelf Shelf) (io.ReadCloser, error) {
 	const op = "read the list"
 	c, err := shelf.Contents(ctx, op)

@@ -85,7 +85,7 @@ const settling = 2 * time.Second
 // releaseNoted reports whether "multilock release" has noted the release already, which
 // happens just before a script ends.
 func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
-	chronicle, ok := src.Locks.(source.Chronicle)
+	chronicle, ok := src.Locks.(source.Journal)
 	if !ok {
 		return false
 	}

@@ -112,7 +112,7 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 // keep their width.
 func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *batchList) error {
 	width := 0
-	if manifests, ok := src.Locks.(source.ManifestReader); ok && o.add {
+	if manifests, ok := src.Locks.(source.ManifestStore); ok && o.add {
 		var err error
 		if width, err = joblist.NumberWidth(ctx, manifests); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (o *historyOptions) check(c *cli.Context) error {
 }
 
 func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) error {
-	chronicle, err := place.Ability[source.Chronicle](src, "history", source.TraitHistory)
+	chronicle, err := place.Ability[source.Journal](src, "history", source.TraitHistory)
 	if err = errors.Join(err, src.CheckNames(o.names)); err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ type meter struct {
 
 // read reads the history, the results and the names of held locks, as far as the source has them.
 func (m *meter) read(ctx context.Context) error {
-	chronicle, hasHistory := source.Ability[source.Chronicle](m.src.Locks, source.TraitHistory)
+	chronicle, hasHistory := source.Ability[source.Journal](m.src.Locks, source.TraitHistory)
 	if hasHistory {
 		if err := m.count(ctx, chronicle); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (m *meter) read(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
+func (m *meter) count(ctx context.Context, chronicle source.Journal) error {
 	left := func(what string) { m.missing = append(m.missing, what) }
 	for e, err := range reportLeftOut(chronicle.History(ctx, time.Time{}), left) {
 		if err != nil {

@@ -199,7 +199,7 @@ func (w *watcher) recall(ctx context.Context, now time.Time, names []string, sta
 	if w.expected.Every == 0 || !slices.ContainsFunc(status, unlikeWell) {
 		return nil
 	}
-	chronicle, ok := source.Ability[source.Chronicle](w.src.Locks, source.TraitHistory)
+	chronicle, ok := source.Ability[source.Journal](w.src.Locks, source.TraitHistory)
 	if !ok {
 		return nil
 	}

@@ -53,7 +53,7 @@ func readReport(ctx context.Context, src multilock.Source, since time.Time) (rep
 
 // readHistory reads the last events that fit into memory.
 func readHistory(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
-	chronicle, ok := src.(source.Chronicle)
+	chronicle, ok := src.(source.Journal)
 	if !ok {
 		return multilock.ErrUnsupported
 	}
@@ -106,7 +106,7 @@ func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *re
 	if len(open) == 0 {
 		return nil
 	}
-	chronicle := src.(source.Chronicle) // otherwise nothing would be open
+	chronicle := src.(source.Journal) // otherwise nothing would be open
 	for e, err := range reportLeftOut(chronicle.History(ctx, since), func(string) {}) {
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 
 // ledger has results of many jobs, of which one has failed, or all.
 type ledger struct {
-	source.Source
+	source.Ledger
 	names  []string
 	failed string
 }

@@ -31,7 +31,7 @@ func checkFollowed(ctx context.Context, src *place.Source, ledger source.Ledger,
 	if text := neverUsed(ctx, src); text != "" {
 		return console.Usagef("logs", "%s", text)
 	}
-	list, ok := src.Locks.(source.ManifestReader)
+	list, ok := src.Locks.(source.ManifestStore)
 	if !ok {
 		return nil
 	}

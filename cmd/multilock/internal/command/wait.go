@@ -190,7 +190,7 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 // barrierSource returns the source as a barrier needs it.
 func (o *waitOptions) barrierSource(src *place.Source) (source.Group, error) {
 	if o.forResults() {
-		if _, err := place.Ability[source.Changes](src, "wait", source.TraitResults); err != nil {
+		if _, err := place.Ability[source.Ledger](src, "wait", source.TraitResults); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ var errNoList = errors.New("the group has no list of jobs yet: batch gives it on
 
 // awaitList waits until the group has a list of jobs, and returns its stages.
 func awaitList(ctx context.Context, src *place.Source, poll time.Duration) ([][]string, error) {
-	list, ok := src.Locks.(source.ManifestReader)
+	list, ok := src.Locks.(source.ManifestStore)
 	if !ok {
 		return nil, console.Usagef("wait", "--list: this source keeps no list that can be read; use --members-from FILE, with the file that batch got")
 	}

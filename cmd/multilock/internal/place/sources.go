@@ -225,8 +225,6 @@ func lack(trait source.Trait) string {
 		return "frees no lock before its time is over"
 	case source.TraitQueue:
 		return "has no queue"
-	case source.TraitRunHistory:
-		return "does not keep how each run ended"
 	case source.TraitNamedHolder:
 		return "does not tell who holds a lock"
 	case source.TraitBreakByEvidence:

@@ -24,7 +24,7 @@ func (c Commands) Want(chunk *source.Chunk) {
 // Read fills in the commands from the group's list, with secrets redacted. If the list cannot be
 // read, they stay empty.
 func (c Commands) Read(ctx context.Context, src source.Ledger) {
-	manifests, ok := src.(source.ManifestReader)
+	manifests, ok := src.(source.ManifestStore)
 	if !ok || len(c) == 0 {
 		return
 	}

@@ -39,7 +39,7 @@ type List struct {
 // OpenList reads the group's list. It returns nil if the group has none, or if the source keeps no
 // lists; the methods of a nil List do nothing.
 func OpenList(ctx context.Context, src multilock.Source) (*List, error) {
-	manifests, ok := src.(source.ManifestReader)
+	manifests, ok := src.(source.ManifestStore)
 	if !ok {
 		return nil, nil
 	}

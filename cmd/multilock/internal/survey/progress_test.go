@@ -19,7 +19,7 @@ import (
 
 // listing is a source with a list and nothing else.
 type listing struct {
-	multilock.Source
+	source.ManifestStore
 
 	text string
 	err  error
