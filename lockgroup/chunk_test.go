@@ -36,11 +36,11 @@ func (p chunkPlace) Current(ctx context.Context, name string) (multilock.Result,
 	return p.Result(ctx, name)
 }
 
-func (p chunkPlace) OpenBoard(context.Context) (source.Board, error) {
+func (p chunkPlace) OpenProgressMap(context.Context) (source.ProgressMap, error) {
 	return nil, multilock.ErrUnsupported
 }
 
-func (p chunkPlace) DropBoard(context.Context) error { return nil }
+func (p chunkPlace) DropProgressMap(context.Context) error { return nil }
 
 // whole is how many results were read with all that is in them.
 func (p chunkPlace) whole() int { return p.Count("result") - p.Count("summary") }

@@ -239,6 +239,6 @@ func TestBatchOfOddNames(t *testing.T) {
 		report, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 		require.NoError(t, err)
 		require.Equal(t, want, report.Ran)
-		require.NoError(t, open().DropBoard(t.Context()))
+		require.NoError(t, open().DropProgressMap(t.Context()))
 	}
 }

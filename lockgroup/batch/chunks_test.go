@@ -99,7 +99,7 @@ func TestChunksAreGivenBack(t *testing.T) {
 // onBoard is what the board says of the chunks.
 func onBoard(t *testing.T, v *grouptest.ChunkVenue) []byte {
 	t.Helper()
-	b, err := v.OpenBoard(t.Context())
+	b, err := v.OpenProgressMap(t.Context())
 	require.NoError(t, err)
 	read, err := b.Read(t.Context(), 100)
 	require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestHaltIsHeardOf(t *testing.T) {
 // others' jobs is not of ours.
 func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
-		b, err := v.OpenBoard(t.Context())
+		b, err := v.OpenProgressMap(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, b.Write(t.Context(), 1, 1))
 		theirs := func(number int) source.ChunkJob { return source.ChunkJob{Number: number, Name: "theirs", Attempt: 1} }
@@ -348,7 +348,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 			const jobs = 16
-			b, err := v.OpenBoard(t.Context())
+			b, err := v.OpenProgressMap(t.Context())
 			require.NoError(t, err)
 			for at, value := range onBoard[:min(len(onBoard), jobs)] {
 				if at != 1 || value != 1 || chunk == nil {

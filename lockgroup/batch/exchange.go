@@ -35,11 +35,11 @@ func (x *exchange) open(ctx context.Context) error {
 	x.progressMap = &progressMap{seen: make([]byte, 1+len(x.schedule.units))}
 	var known []int
 	if chunks, ok := x.src.(source.Chunks); ok {
-		opened, err := bounded.Call(ctx, chunks.OpenBoard)
+		opened, err := bounded.Call(ctx, chunks.OpenProgressMap)
 		if err != nil {
 			return err
 		}
-		x.progressMap.Board = opened
+		x.progressMap.ProgressMap = opened
 		if known, err = x.progressMap.updates(ctx); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func forgetsAll(a *explore.Actor) error {
 	if err := locksNest(a, src, source.Range{From: 1, To: listFactsOf(a.World()).jobs}, &held); err != nil {
 		return err
 	}
-	if err := src.DropBoard(a.Context()); err != nil {
+	if err := src.DropProgressMap(a.Context()); err != nil {
 		return err
 	}
 	for _, lock := range slices.Backward(held) {

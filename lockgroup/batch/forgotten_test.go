@@ -78,7 +78,7 @@ func TestPartThatWasDoneBefore(t *testing.T) {
 		whole = chunkOf(1, 4)
 		whole.Chunk.Returned = []source.Range{{From: 1, To: 2}, {From: 3, To: 4}}
 		v.Commit(whole)
-		board, err := v.OpenBoard(t.Context())
+		board, err := v.OpenProgressMap(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, board.Write(t.Context(), 1, 77))
 		got := <-end

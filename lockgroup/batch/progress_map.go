@@ -12,7 +12,7 @@ import (
 // progressMap tells hosts which chunks have changed, with one byte for each chunk of the schedule
 // and one before them, however many hosts there are. It only saves requests: the locks decide.
 type progressMap struct {
-	source.Board // nil if the source keeps none: see changedResults
+	source.ProgressMap // nil if the source keeps none: see changedResults
 
 	mu    sync.Mutex
 	seen  []byte
@@ -33,7 +33,7 @@ const (
 )
 
 // absent reports whether the source keeps no map.
-func (p *progressMap) absent() bool { return p.Board == nil }
+func (p *progressMap) absent() bool { return p.ProgressMap == nil }
 
 // updates returns the chunks of the schedule whose byte has changed.
 func (p *progressMap) updates(ctx context.Context) (changed []int, err error) {

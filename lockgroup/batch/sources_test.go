@@ -55,7 +55,7 @@ func TestBatchAfterForget(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, lock.Forget(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
-	require.NoError(t, src.DropBoard(t.Context()))
+	require.NoError(t, src.DropProgressMap(t.Context()))
 
 	report, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)

@@ -144,36 +144,36 @@ func (h *host) goOn() {
 	}
 }
 
-// OpenBoard implements source.Chunks. Calls on the board wait for each other in a way that
+// OpenProgressMap implements source.Chunks. Calls on the board wait for each other in a way that
 // time in the bubble goes on with.
-func (h *host) OpenBoard(ctx context.Context) (source.Board, error) {
-	inner, err := h.Source.OpenBoard(ctx)
+func (h *host) OpenProgressMap(ctx context.Context) (source.ProgressMap, error) {
+	inner, err := h.Source.OpenProgressMap(ctx)
 	return &boardInTurns{inner, make(sweep.Slots, 1)}, err
 }
 
 type boardInTurns struct {
-	source.Board
+	source.ProgressMap
 	turn sweep.Slots
 }
 
 func (b *boardInTurns) Read(ctx context.Context, size int) ([]byte, error) {
 	defer b.turn.Enter()()
-	return b.Board.Read(ctx, size)
+	return b.ProgressMap.Read(ctx, size)
 }
 
 func (b *boardInTurns) Write(ctx context.Context, at int, value byte) error {
 	defer b.turn.Enter()()
-	return b.Board.Write(ctx, at, value)
+	return b.ProgressMap.Write(ctx, at, value)
 }
 
 func (b *boardInTurns) Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error {
 	defer b.turn.Enter()()
-	return b.Board.Confirm(ctx, at, value, sure)
+	return b.ProgressMap.Confirm(ctx, at, value, sure)
 }
 
 func (b *boardInTurns) Close() error {
 	defer b.turn.Enter()()
-	return b.Board.Close()
+	return b.ProgressMap.Close()
 }
 
 func (h *host) isDead() bool {

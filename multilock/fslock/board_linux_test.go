@@ -21,9 +21,9 @@ func TestBoard(t *testing.T) {
 		_, err := host().Publish(t.Context(), []byte("list\n"))
 		require.NoError(t, err)
 	}
-	board := func() source.Board {
+	board := func() source.ProgressMap {
 		publish()
-		b, err := host().OpenBoard(t.Context())
+		b, err := host().OpenProgressMap(t.Context())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, b.Close()) })
 		return b
@@ -43,8 +43,8 @@ func TestBoard(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "\x00\x00a", string(read))
 
-	require.NoError(t, host().DropBoard(t.Context()))
-	require.NoError(t, host().DropBoard(t.Context()))
+	require.NoError(t, host().DropProgressMap(t.Context()))
+	require.NoError(t, host().DropProgressMap(t.Context()))
 	read, err = here.Read(t.Context(), 8)
 	require.NoError(t, err)
 	require.Empty(t, read)
@@ -56,7 +56,7 @@ func TestBoard(t *testing.T) {
 	asked := 0
 	require.NoError(t, here.Confirm(t.Context(), 4, 'x', func(context.Context) bool {
 		if asked++; asked == 1 {
-			require.NoError(t, host().DropBoard(t.Context()))
+			require.NoError(t, host().DropProgressMap(t.Context()))
 		}
 		return asked == 1
 	}))
@@ -86,7 +86,7 @@ func TestClosedBoard(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	_, err := src.Publish(t.Context(), []byte("list\n"))
 	require.NoError(t, err)
-	b, err := src.OpenBoard(t.Context())
+	b, err := src.OpenProgressMap(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, b.Write(t.Context(), 1, 'a'))
 	require.NoError(t, b.Close())

@@ -15,7 +15,7 @@ const (
 	doneDir    = "done"
 	logsDir    = "logs"
 	queueDir   = "queue"
-	boardFile  = "board"
+	progressFile  = "board"
 
 	manifestDir  = "manifest"
 	manifestFile = "list"  // in it

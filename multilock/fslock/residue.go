@@ -159,7 +159,7 @@ func formOf(entry string) (lock string, form fileForm) {
 	switch {
 	case isSilly(entry):
 		return "", anyFile
-	case entry == manifestFile, entry == boardFile:
+	case entry == manifestFile, entry == progressFile:
 		return "", anyBytes
 	}
 	for suffix, form := range map[string]fileForm{

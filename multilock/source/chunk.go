@@ -258,33 +258,32 @@ func (c *Chunk) check() error {
 	return nil
 }
 
-// Chunks is a Ledger that keeps results of chunks, and the board of a group.
+// Chunks is what a Ledger may offer to make long lists cheaper.
 type Chunks interface {
 	Ledger
-	// Summary is Result without the Jobs of a chunk, at a fraction of its price.
+	// Summary is Result without the Jobs of a chunk, at a fraction of its cost.
 	Summary(ctx context.Context, name string) (Result, error)
-	// Current is Result as the source itself has it at that moment, and never a cache, at
-	// the price of Outcome: what was forgotten before the call is not there any more.
+	// Current is Result without any cache, at the cost of Outcome: a result that was removed
+	// before the call is not returned.
 	Current(ctx context.Context, name string) (Result, error)
-	// OpenBoard opens the board of the list that the group has now. It goes with the list,
-	// as of which it was opened: after Retract nobody sees what is written there.
-	OpenBoard(ctx context.Context) (Board, error)
-	// DropBoard removes it: what was written there is not true any more, and who opens
-	// the next one finds nothing on it.
-	DropBoard(ctx context.Context) error
+	// OpenProgressMap opens the progress map of the group's list. The map goes with the list that
+	// the group has now: after Retract no host reads what is written to it.
+	OpenProgressMap(ctx context.Context) (ProgressMap, error)
+	// DropProgressMap removes the map. A host that opens it again finds an empty one.
+	DropProgressMap(ctx context.Context) error
 }
 
-// Board is where hosts tell each other what saves them work: some bytes, each of which is
-// written by itself. Nothing rests on it: it may be seen late, or be lost. Safe for
+// ProgressMap lets hosts that work through one list save each other work: some bytes, each written
+// by itself. Correctness does not depend on it: bytes may be seen late, or be lost. It is safe for
 // concurrent use.
-type Board interface {
-	// Read returns what is written, up to size bytes. What nobody wrote is 0, or missing.
+type ProgressMap interface {
+	// Read returns up to size bytes. Bytes that were not written are 0, or missing.
 	Read(ctx context.Context, size int) ([]byte, error)
 	// Write writes one byte.
 	Write(ctx context.Context, at int, value byte) error
-	// Confirm is Write if sure says true, on the board that there was before sure was asked:
-	// if that was dropped since, nobody reads it, however late the byte is written.
+	// Confirm is Write if sure returns true, to the map that existed before sure was called: if
+	// that was dropped since, no host reads the byte, however late it is written.
 	Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error
-	// Close waits for calls that hang. Those that come after it do nothing.
+	// Close waits for calls that hang. Later calls do nothing.
 	Close() error
 }

@@ -26,11 +26,11 @@ func (v *ChunkVenue) Current(ctx context.Context, name string) (multilock.Result
 	return v.Result(ctx, name)
 }
 
-func (v *ChunkVenue) OpenBoard(context.Context) (source.Board, error) {
-	return (*venueBoard)(v), v.Enter("open board")
+func (v *ChunkVenue) OpenProgressMap(context.Context) (source.ProgressMap, error) {
+	return (*venueProgress)(v), v.Enter("open board")
 }
 
-func (v *ChunkVenue) DropBoard(context.Context) error {
+func (v *ChunkVenue) DropProgressMap(context.Context) error {
 	v.Mu.Lock()
 	defer v.Mu.Unlock()
 	v.board = nil
@@ -38,20 +38,20 @@ func (v *ChunkVenue) DropBoard(context.Context) error {
 	return nil
 }
 
-type venueBoard ChunkVenue
+type venueProgress ChunkVenue
 
-func (b *venueBoard) Read(_ context.Context, size int) ([]byte, error) {
+func (b *venueProgress) Read(_ context.Context, size int) ([]byte, error) {
 	err := b.Enter("read board")
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	return append([]byte(nil), b.board[:min(size, len(b.board))]...), err
 }
 
-func (b *venueBoard) Write(ctx context.Context, at int, value byte) error {
+func (b *venueProgress) Write(ctx context.Context, at int, value byte) error {
 	return b.Confirm(ctx, at, value, func(context.Context) bool { return true })
 }
 
-func (b *venueBoard) Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error {
+func (b *venueProgress) Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error {
 	b.Mu.Lock()
 	dropped := b.dropped
 	b.Mu.Unlock()
@@ -71,4 +71,4 @@ func (b *venueBoard) Confirm(ctx context.Context, at int, value byte, sure func(
 	return err
 }
 
-func (b *venueBoard) Close() error { return nil }
+func (b *venueProgress) Close() error { return nil }

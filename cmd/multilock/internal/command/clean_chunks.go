@@ -56,7 +56,7 @@ func (f *forgetting) chunk(ctx context.Context, n *joblist.Nest) (names []string
 	if err = f.lockNest(ctx, n, &held); err != nil {
 		return n.Names(), err
 	}
-	if err = f.dropBoard(ctx); err != nil {
+	if err = f.dropProgressMap(ctx); err != nil {
 		return n.Names(), err
 	}
 	for _, lock := range slices.Backward(held.recorded) { // so that what is left of it is as it was, whenever this ends

@@ -54,7 +54,7 @@ func TestChunkWhosePartIsHeld(t *testing.T) {
 	require.NoError(t, part.Release(t.Context()))
 	_, err = src.Publish(t.Context(), []byte("one\n"))
 	require.NoError(t, err)
-	board, err := src.OpenBoard(t.Context())
+	board, err := src.OpenProgressMap(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, board.Write(t.Context(), 1, 1))
 	names, err = forget()

@@ -77,18 +77,18 @@ func (f *forgetting) all(ctx context.Context) error {
 	if failed != nil || f.report.refusal != nil || f.dryRun {
 		return failed
 	}
-	return errors.Join(f.dropBoard(ctx), f.src.Retract(ctx))
+	return errors.Join(f.dropProgressMap(ctx), f.src.Retract(ctx))
 }
 
-// dropBoard takes away what hosts told each other about results: before those of jobs of a
+// dropProgressMap takes away what hosts told each other about results: before those of jobs of a
 // chunk are removed, because this process may end then, and under the chunk's lock, so that
 // nobody writes there in between that they are done.
-func (f *forgetting) dropBoard(ctx context.Context) error {
+func (f *forgetting) dropProgressMap(ctx context.Context) error {
 	chunks, ok := f.ledger.(source.Chunks)
 	if !ok || f.dryRun {
 		return nil
 	}
-	return chunks.DropBoard(ctx)
+	return chunks.DropProgressMap(ctx)
 }
 
 // named removes the results of the names that were given.
@@ -143,13 +143,13 @@ func (f *forgetting) jobs(ctx context.Context, chunk string, jobs jobsAsked) err
 		return f.report.addAll(names, err)
 	}
 	var forgotten []string
-	if err = f.dropBoard(ctx); err == nil { // once more after it, for a host whose look at this lock came from a cache
+	if err = f.dropProgressMap(ctx); err == nil { // once more after it, for a host whose look at this lock came from a cache
 		forgotten, err = joblist.Forget(ctx, lock, func(number int, r multilock.Result) bool {
 			return jobs.has(number) && (!f.failedOnly || hasFailed(r))
 		})
 	}
 	if len(forgotten) > 0 {
-		err = errors.Join(err, f.dropBoard(ctx))
+		err = errors.Join(err, f.dropProgressMap(ctx))
 	}
 	if err == nil {
 		f.noteForgot(ctx, f.src, lock.Record(), forgotten...)
