@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -98,8 +99,8 @@ func (s *Source) discardFrom(dir vfs.Dir, file string) (moved bool) {
 		return false
 	}
 	defer s.base.Staging.Done(staging)
-	moved = dir.Rename(file, staging.Dir, trashPrefix+token) == nil
-	return staging.Unlink(trashPrefix+token) == nil || moved
+	moved = dir.Rename(file, staging.Dir, groupfiles.TrashPrefix+token) == nil
+	return staging.Unlink(groupfiles.TrashPrefix+token) == nil || moved
 }
 
 func (o *observer) removeDirectory() {

@@ -20,7 +20,7 @@ func TestDayBeyondItsShareIsCut(t *testing.T) {
 	src, err := Open(Options{Base: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, src.Close()) })
-	src.readMost = 1 << 20
+	src.ReadMost = 1 << 20
 	first := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	flood := make([]source.Event, 1000)
 	for n := range flood {

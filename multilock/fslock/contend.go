@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -62,7 +63,7 @@ func (c *contender) Try(context.Context) (source.Lease, error) {
 	for range shareddir.Rounds() {
 		lease, err := c.attempt()
 		switch {
-		case errors.Is(err, errAgain):
+		case errors.Is(err, groupfiles.ErrAgain):
 		case !errors.Is(err, errLate):
 			return lease, err
 		default:
@@ -75,8 +76,6 @@ func (c *contender) Try(context.Context) (source.Lease, error) {
 }
 
 var (
-	// errAgain says that the attempt neither succeeded nor met a holder.
-	errAgain = errors.New("once more")
 	// errLate says that a lock was in place, and had to be given back.
 	errLate = errors.New("it comes too late, each time; use a longer ttl, or find out why the filesystem or this host is so slow")
 )
@@ -91,7 +90,7 @@ func (c *contender) attempt() (source.Lease, error) {
 	}
 	group, err := c.src.makeGroup()
 	if gone(err) {
-		return nil, errAgain
+		return nil, groupfiles.ErrAgain
 	}
 	if err != nil {
 		return nil, c.src.groupError(err)
@@ -139,7 +138,7 @@ func (c *contender) reserve(group *shareddir.Handle) error {
 		return source.ErrHeld
 	case gone(err):
 		c.src.groupDir.Drop(group)
-		return errAgain
+		return groupfiles.ErrAgain
 	case err != nil:
 		return opError("mkdir", c.name, err)
 	}
@@ -187,7 +186,7 @@ func (l *lease) takeBack(cause error) error {
 		return errors.Join(source.ErrUnsure, opError("give the lock back", l.record.Name, doubt), l.Close())
 	}
 	if errors.Is(cause, source.ErrLost) {
-		return errAgain
+		return groupfiles.ErrAgain
 	}
 	return cause
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -42,7 +43,7 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 }
 
 func (s *Source) bump(name string) (uint64, error) {
-	dir, f, err := openIn(s.fences, func(dir vfs.Dir) (vfs.File, error) { return dir.OpenAppendDurable(name, shareddir.AppendMode) })
+	dir, f, err := groupfiles.OpenIn(s.fences, func(dir vfs.Dir) (vfs.File, error) { return dir.OpenAppendDurable(name, shareddir.AppendMode) })
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +63,7 @@ const maxFence = 1 << 40
 var errTooLarge = errors.New("it cannot have been drawn so often")
 
 func (s *Source) absurd(name string, err error) error {
-	path := filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.group, fenceDir, name)
+	path := filepath.Join(s.base.Path(), shareddir.PrivateDir, groupfiles.Root, s.group, fenceDir, name)
 	return &source.InvalidError{
 		What: "fencing number", Got: path, Err: err,
 		Why: "the file is longer than any number of draws can have made it; find the largest number that was drawn (multilock history --json " + name +

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
+	"github.com/multilock/go/multilock/fslock/internal/history"
+	"github.com/multilock/go/multilock/fslock/internal/manifest"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
@@ -53,29 +56,31 @@ type Source struct {
 	self   process.Identity
 	clock  boottime.Clock // of this host
 	user   string
-	keep   time.Duration // of the history
-	// readMost is how many bytes of the history one call reads.
-	readMost int64
-	warn     func(text string)
+	warn   func(text string)
 
+	*history.Journal
+	*manifest.Manifest
+	files     groupfiles.Files
 	base      *shareddir.Base
 	above     *shareddir.Dir // where the group's directory is, if that is not the base: see Queue
 	makeAbove func() error   // makes that
 	groupDir  *shareddir.Dir // BASE/GROUP
 	results   *shareddir.Dir // BASE/.multilock/groups/GROUP/done
 	fences    *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
-	histories *shareddir.Dir // BASE/.multilock/groups/GROUP/history
 	notifier  notifier
 	turns     source.Turns
 }
 
 // What a Source is beside that; more is said where it is implemented.
 var (
-	_ source.Ledger      = (*Source)(nil)
-	_ source.Timekeeper  = (*Source)(nil)
-	_ source.Sweeper     = (*Source)(nil)
-	_ source.NameChecker = (*Source)(nil)
-	_ source.Examiner    = (*Source)(nil)
+	_ source.Ledger         = (*Source)(nil)
+	_ source.Timekeeper     = (*Source)(nil)
+	_ source.Sweeper        = (*Source)(nil)
+	_ source.NameChecker    = (*Source)(nil)
+	_ source.Retention      = (*Source)(nil)
+	_ source.ManifestGrower = (*Source)(nil)
+	_ source.Chunks         = (*Source)(nil)
+	_ source.Examiner       = (*Source)(nil)
 )
 
 // Open prepares to use the locks of a group. It creates nothing: that is left to
@@ -106,12 +111,16 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, keep: opt.HistoryKeep, readMost: maxHistory, warn: opt.Warn}
+	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, warn: opt.Warn}
+	s.files = groupfiles.Files{Base: base, Group: opt.Group}
+	s.Journal = history.New(s.files, opt.Self, opt.HistoryKeep)
+	s.Manifest = manifest.New(s.files, emptyTree)
 	s.turns.Prompt = base.Kind.Local
 	s.groupDir = shareddir.NewDir(s.openGroup)
-	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, doneDir) })
-	s.fences = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(fenceDir, open) })
-	s.histories = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(historyDir, open) })
+	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) {
+		return s.files.FindWith(open, groupfiles.Root, s.group, doneDir)
+	})
+	s.fences = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.files.Make(fenceDir, open) })
 	return s, nil
 }
 
@@ -121,7 +130,7 @@ func (s *Source) Close() error {
 	s.notifier.close()
 	s.groupDir.Close()
 	s.fences.Close()
-	s.histories.Close()
+	s.Journal.Close()
 	s.results.Close()
 	return s.base.Close()
 }
@@ -188,7 +197,7 @@ func (s *Source) Names(context.Context) ([]string, error) {
 // openGroup opens the lock group if there is one.
 func (s *Source) openGroup(open shareddir.Opener) (dir vfs.Dir, err error) {
 	err = s.inParent(func(parent vfs.Dir) error {
-		dir, err = s.findDir(parent, s.group, open)
+		dir, err = s.files.FindIn(parent, s.group, open)
 		return err
 	})
 	return dir, err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/multilock/go/internal/parallel"
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -17,7 +18,7 @@ var (
 // Groups implements source.GroupLister: they are those with files in .multilock/groups. The
 // base itself is not listed, for anything may be in it.
 func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
-	names, err := s.namesBelow(groupsDir)
+	names, err := s.namesBelow(groupfiles.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (s *Source) heldIn(ctx context.Context, group string) (held int, err error)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	dir, err := s.findDir(s.base, group, vfs.Dir.OpenDir)
+	dir, err := s.files.FindIn(s.base, group, vfs.Dir.OpenDir)
 	if gone(err) || forbidden(err) {
 		return 0, nil
 	}
@@ -50,12 +51,12 @@ func (s *Source) heldIn(ctx context.Context, group string) (held int, err error)
 
 // Queues implements source.QueueLister: each queue is a directory.
 func (s *Source) Queues(context.Context) ([]string, error) {
-	return s.namesBelow(groupsDir, s.group, queueDir)
+	return s.namesBelow(groupfiles.Root, s.group, queueDir)
 }
 
 // namesBelow lists a directory of .multilock, none if it is absent.
 func (s *Source) namesBelow(path ...string) ([]string, error) {
-	dir, err := s.find(vfs.Dir.OpenDir, path...)
+	dir, err := s.files.FindWith(vfs.Dir.OpenDir, path...)
 	if gone(err) {
 		return nil, nil
 	}

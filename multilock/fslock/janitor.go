@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
@@ -23,7 +24,7 @@ const maxLeftovers = 10_000
 
 // Leftovers implements source.Sweeper: it lists what is in the staging directory.
 func (s *Source) Leftovers(ctx context.Context) ([]source.Leftover, error) {
-	staging, err := s.find(vfs.Dir.OpenDir, shareddir.StagingDir)
+	staging, err := s.files.FindWith(vfs.Dir.OpenDir, shareddir.StagingDir)
 	if gone(err) {
 		return nil, nil
 	}
@@ -145,9 +146,9 @@ func (s *Source) sweep(entry string) error {
 	}
 	defer s.base.Staging.Done(staging)
 	trash := entry
-	if !strings.HasPrefix(entry, trashPrefix) {
+	if !strings.HasPrefix(entry, groupfiles.TrashPrefix) {
 		token := source.NewToken()
-		trash = trashPrefix + token
+		trash = groupfiles.TrashPrefix + token
 		if err := staging.Rename(entry, staging.Dir, trash); err != nil {
 			if gone(err) {
 				return nil // it became a lock, or somebody else swept it

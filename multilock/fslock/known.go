@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/multilock/go/multilock/source"
-	"github.com/multilock/go/multilock/vfs"
 )
 
 var _ source.Known = (*Source)(nil)
@@ -15,7 +14,7 @@ func (s *Source) Known(context.Context) (bool, error) {
 	if s.legacy {
 		return true, nil
 	}
-	kept, err := s.find(vfs.Dir.OpenDir, groupsDir, s.group)
+	kept, err := s.files.Find()
 	if gone(err) {
 		return false, nil
 	}

@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"github.com/multilock/go/multilock/fslock/internal/history"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -9,17 +10,10 @@ import (
 // Names below the base directory. GROUP holds nothing but held locks, so that it
 // is empty exactly when nothing in it is held.
 const (
-	groupsDir  = "groups"
-	fenceDir   = "fence"
-	historyDir = "history"
-	doneDir    = "done"
-	logsDir    = "logs"
-	queueDir   = "queue"
-	progressFile  = "board"
-
-	manifestDir  = "manifest"
-	manifestFile = "list"  // in it
-	morePrefix   = "more-" // directories there that continue it, each with such a file, from more-1 on
+	fenceDir = "fence"
+	doneDir  = "done"
+	logsDir  = "logs"
+	queueDir = "queue"
 
 	lockedSuffix = ".locked" // the lock
 	jobSuffix    = ".job"    // the process groups that work under it
@@ -28,14 +22,15 @@ const (
 	forgotSuffix = ".forgot" // a committed result, about to be removed
 	peerSuffix   = ".lock"   // what the Python MultiLock has before its own rename
 	sillyPrefix  = ".nfs"    // a file that was removed while somebody on that NFS client had it open
-	trashPrefix  = ".trash-"
-	listSuffix   = ".manifest" // a manifest being prepared, or taken away
 	logSuffix    = ".out"
 
 	// DefaultGroup and DefaultName are those of the Python MultiLock.
 	DefaultGroup = ".locks"
 	DefaultName  = "lock"
 )
+
+// DefaultHistoryKeep is how long a group's history is kept if Options do not say otherwise.
+const DefaultHistoryKeep = history.DefaultKeep
 
 // nameMax is NAME_MAX of every file system of consequence, in bytes.
 const nameMax = 255

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -42,23 +42,13 @@ func (l *lease) recordWith(op string, change func() error) error {
 	return l.src.amongResults(op, l.record.Name, change)
 }
 
-// inRounds starts over as long as things move under a step.
-func inRounds(op, name string, step func() error) error {
-	for range shareddir.Rounds() {
-		if err := step(); !errors.Is(err, errAgain) {
-			return err
-		}
-	}
-	return opError(op, name, errors.New("the group's files do not hold still: others change them all the time"))
-}
-
 // amongResults starts over as long as things move under a step, or seem to: an NFS
 // client that remembers a name as absent says so by itself, right after its server has
 // said that it exists. So what it remembers is put to the test before the next round.
 func (s *Source) amongResults(op, name string, step func() error) error {
-	return inRounds(op, name, func() error {
+	return groupfiles.InRounds(op, name, func() error {
 		err := step()
-		if errors.Is(err, errAgain) {
+		if errors.Is(err, groupfiles.ErrAgain) {
 			s.recallResults()
 		}
 		return err
@@ -69,7 +59,7 @@ func (s *Source) amongResults(op, name string, step func() error) error {
 // it remembers them. Where that fails, the next round meets the reason.
 func (s *Source) recallResults() {
 	if done, err := s.results.Use(); err == nil {
-		_ = s.refresh(done)
+		_ = s.files.Refresh(done)
 		s.results.Done(done)
 	}
 }
@@ -141,13 +131,13 @@ func (l *lease) forgotten(renamed error) error {
 	if err := l.renew(); err != nil {
 		return err
 	}
-	return errAgain
+	return groupfiles.ErrAgain
 }
 
 // resultsError is for a directory of results that cannot be opened or made.
 func resultsError(name string, err error) error {
 	if gone(err) {
-		return errAgain // somebody removed it just now
+		return groupfiles.ErrAgain // somebody removed it just now
 	}
 	return opError("open the results", name, err)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -112,7 +113,7 @@ func (c *commitment) confirm(renamed error) error {
 func (c *commitment) clearTheWay() error {
 	err := c.removeProbe()
 	if err == nil || gone(err) || is(err, syscall.ENOTDIR) {
-		return errAgain
+		return groupfiles.ErrAgain
 	}
 	_ = c.dir.Unlink(c.result())
 	if notEmpty(err) {
@@ -140,7 +141,7 @@ func (c *commitment) withdraw(cause error) error {
 	switch {
 	case removed == nil && (cause == nil || gone(cause)):
 		c.src.results.Drop(c.done) // it is the directory of results that has gone
-		return errAgain
+		return groupfiles.ErrAgain
 	case removed == nil:
 		return opError("commit the result", c.record.Name, cause)
 	case !gone(removed):
@@ -155,7 +156,7 @@ func (c *commitment) withdraw(cause error) error {
 	}
 	switch {
 	case err == nil:
-		return errAgain // not recorded, and held: an earlier removal's reply was lost
+		return groupfiles.ErrAgain // not recorded, and held: an earlier removal's reply was lost
 	case errors.Is(err, source.ErrLost):
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -44,7 +45,7 @@ func (s *Source) ask(done *shareddir.Handle, name string) (made bool, err error)
 	switch {
 	case gone(err):
 		s.results.Drop(done)
-		return false, errAgain
+		return false, groupfiles.ErrAgain
 	case is(err, syscall.EEXIST):
 		return false, nil
 	case err != nil:
@@ -77,7 +78,7 @@ func (s *Source) probed(name string, made bool, removed error) error {
 	case is(removed, syscall.ENOTDIR):
 		return nil
 	case gone(removed):
-		return errAgain
+		return groupfiles.ErrAgain
 	case notEmpty(removed):
 		return errOccupied
 	}
@@ -89,7 +90,7 @@ func (s *Source) probed(name string, made bool, removed error) error {
 // of the results' directory tell it what has changed, and a look at the name asks for what it
 // finds there.
 func (s *Source) mustBeProbe(done vfs.Dir, name string) error {
-	if err := s.refresh(done); err != nil {
+	if err := s.files.Refresh(done); err != nil {
 		return err
 	}
 	info, err := done.StatName(name)

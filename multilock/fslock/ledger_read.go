@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -18,7 +19,7 @@ func (s *Source) makeResults() (*shareddir.Handle, error) {
 	if !gone(err) {
 		return done, err
 	}
-	dir, err := s.openGroupPrivate(doneDir, shareddir.Afresh)
+	dir, err := s.files.Make(doneDir, shareddir.Afresh)
 	if err != nil {
 		return nil, err
 	}
@@ -82,32 +83,23 @@ func (s *Source) outcome(name string, moveAway away) (source.Result, error) {
 	}
 	r, err := s.readFresh(done, name)
 	if errors.Is(err, source.ErrNoResult) || is(err, syscall.ESTALE) {
-		return source.Result{}, errAgain // the client remembered what is there no more
+		return source.Result{}, groupfiles.ErrAgain // the client remembered what is there no more
 	}
 	return r, err
 }
 
 // readFresh reads a result as the server has it.
 func (s *Source) readFresh(done vfs.Dir, name string) (source.Result, error) {
-	if err := s.refresh(done); err != nil {
+	if err := s.files.Refresh(done); err != nil {
 		return source.Result{}, resultsError(name, err)
 	}
 	return readResult(done, name)
 }
 
-// refresh makes an NFS client forget the names in a directory that has changed.
-func (s *Source) refresh(dir vfs.Dir) error {
-	if s.base.Kind.Local {
-		return nil
-	}
-	_, err := dir.Stat()
-	return err
-}
-
 // recorded says whether the result of a name is this one, byte for byte. An error
 // means that it could not be read.
 func (s *Source) recorded(done vfs.Dir, name string, content []byte) (bool, error) {
-	if err := s.refresh(done); err != nil {
+	if err := s.files.Refresh(done); err != nil {
 		return false, ignoreGone(err)
 	}
 	found, err := readAll(done, name, maxChunkResult)
@@ -166,7 +158,7 @@ func (s *Source) result(read resultReader, name string) (source.Result, error) {
 	defer s.results.Done(done)
 	r, err := read(done, name)
 	if is(err, syscall.ESTALE) {
-		return source.Result{}, errAgain
+		return source.Result{}, groupfiles.ErrAgain
 	}
 	return r, err
 }

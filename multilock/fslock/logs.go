@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -17,23 +18,23 @@ import (
 type Logs struct {
 	src  *Source
 	dir  vfs.Dir
-	once readOnce
+	once groupfiles.Once
 }
 
 // OpenLogs opens the directory, and makes it if it is absent.
 func (s *Source) OpenLogs() (*Logs, error) {
-	return s.logsIn(s.openGroupPrivate(logsDir, vfs.Dir.OpenDir))
+	return s.logsIn(s.files.Make(logsDir, vfs.Dir.OpenDir))
 }
 
 // FindLogs opens the directory, and makes nothing: the error is fs.ErrNotExist if no job
 // has printed anything.
-func (s *Source) FindLogs() (*Logs, error) { return s.logsIn(s.findGroupPrivate(logsDir)) }
+func (s *Source) FindLogs() (*Logs, error) { return s.logsIn(s.files.Find(logsDir)) }
 
 func (s *Source) logsIn(dir vfs.Dir, err error) (*Logs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Logs{s, dir, readOnce{}}, nil
+	return &Logs{s, dir, groupfiles.Once{}}, nil
 }
 
 // Create makes a file of a name that nobody else uses, such as one with a token.
@@ -51,7 +52,7 @@ func (l *Logs) Cached() bool { return !l.src.base.Kind.Local }
 
 // Names are the files that are there now, sorted.
 func (l *Logs) Names() ([]string, error) {
-	if err := l.src.refresh(l.dir); err != nil {
+	if err := l.src.files.Refresh(l.dir); err != nil {
 		return nil, err
 	}
 	return shareddir.Names(l.dir.List, func(name string) bool { return strings.HasSuffix(name, logSuffix) })
@@ -60,7 +61,7 @@ func (l *Logs) Names() ([]string, error) {
 // Open opens one of them for reading. Of several names of one file the first that is opened
 // is the one. It is for one goroutine.
 func (l *Logs) Open(name string) (vfs.File, error) {
-	f, _, err := l.once.open(l.dir, name)
+	f, _, err := l.once.Open(l.dir, name)
 	return f, err
 }
 

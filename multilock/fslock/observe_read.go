@@ -61,7 +61,7 @@ var errNotRegular = errors.New("the lock file is not a regular file")
 // fetching the group's attributes first makes an NFS client forget the names
 // that it cached, if the group has changed. Otherwise it is open.
 func (s *Source) openFresh(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
-	if err := s.refresh(group); err != nil {
+	if err := s.files.Refresh(group); err != nil {
 		return nil, nil, err
 	}
 	return s.open(group, name)

@@ -3,6 +3,7 @@ package fslock
 import (
 	"path/filepath"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -17,10 +18,12 @@ func (s *Source) Queue(name string) (source.Queue, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	q := &Source{base: s.base, group: name, queued: s.group, self: s.self, user: s.user}
-	q.above = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, queueDir) })
+	q := &Source{base: s.base, files: groupfiles.Files{Base: s.base, Group: name}, group: name, queued: s.group, self: s.self, user: s.user}
+	q.above = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) {
+		return s.files.FindWith(open, groupfiles.Root, s.group, queueDir)
+	})
 	q.makeAbove = func() error { // by a ticket; a look makes nothing
-		dir, err := s.openGroupPrivate(queueDir, shareddir.Afresh)
+		dir, err := s.files.Make(queueDir, shareddir.Afresh)
 		if err != nil {
 			return err
 		}
@@ -58,7 +61,7 @@ func (s *Source) called() (what, name string) {
 	if s.above == nil {
 		return "lock group", s.group
 	}
-	return "queue", filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.queued, queueDir, s.group)
+	return "queue", filepath.Join(s.base.Path(), shareddir.PrivateDir, groupfiles.Root, s.queued, queueDir, s.group)
 }
 
 // inParent does something in the directory that the group's is in: the base, or for a queue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -100,13 +101,13 @@ func (c *contender) moved(group *shareddir.Handle, renamed error, held bool) err
 	}
 	if info, err := group.Stat(); gone(renamed) && err == nil && info.Links > 0 {
 		_ = c.abandon()
-		return errAgain
+		return groupfiles.ErrAgain
 	}
 	if present, err := c.staged.present(); err != nil || !present {
 		_ = c.abandon()
 	}
 	c.src.groupDir.Drop(group)
-	return errAgain
+	return groupfiles.ErrAgain
 }
 
 // forbidden tells a directory that is in the way from permissions that are
@@ -122,10 +123,10 @@ func (c *contender) forbidden(group *shareddir.Handle, renamed error, content []
 		c.denied = 0
 		return source.ErrHeld
 	case removed == nil:
-		return errAgain
+		return groupfiles.ErrAgain
 	case (gone(removed) || forbidden(removed)) && c.denied < maxDenied:
 		c.denied++
-		return errAgain
+		return groupfiles.ErrAgain
 	}
 	c.denied = 0
 	return opError("rename", c.name, renamed)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
+	"github.com/multilock/go/multilock/fslock/internal/manifest"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -16,12 +18,12 @@ import (
 // and by what is in it: a user who can write there can move a tree there, in the hope that a
 // process with more rights removes it for him.
 
-const residueMost = 64 + maxSections // entries of one directory; files that NFS clients keep are among them
+const residueMost = 64 + manifest.MaxSections // entries of one directory; files that NFS clients keep are among them
 
 // isStaged says whether an entry of staging has a name that the protocol gives.
 func isStaged(entry string) bool {
-	token := strings.TrimPrefix(entry, trashPrefix)
-	for _, suffix := range []string{listSuffix, shareddir.ClockSuffix, shareddir.TestSuffix} {
+	token := strings.TrimPrefix(entry, groupfiles.TrashPrefix)
+	for _, suffix := range []string{manifest.Suffix, shareddir.ClockSuffix, shareddir.TestSuffix} {
 		token = strings.TrimSuffix(token, suffix)
 	}
 	return source.IsToken(token)
@@ -30,7 +32,7 @@ func isStaged(entry string) bool {
 // strangeness says why an entry of staging is nothing that the protocol left there, "" if
 // it may be.
 func strangeness(staging vfs.Dir, entry string, info vfs.Info) string {
-	staged, trash := isStaged(entry), strings.HasPrefix(entry, trashPrefix)
+	staged, trash := isStaged(entry), strings.HasPrefix(entry, groupfiles.TrashPrefix)
 	ours, err := false, error(nil)
 	switch {
 	case staged && info.Mode.IsDir():
@@ -114,8 +116,8 @@ func below(entry string) (residue, bool) {
 	switch {
 	case slices.Contains(shareddir.TestDirs(), entry):
 		name = shareddir.TestFile
-	case isSection(entry):
-		name, form = manifestFile, anyBytes
+	case manifest.IsSection(entry):
+		name, form = manifest.File, anyBytes
 	case strings.HasSuffix(entry, peerSuffix): // it is empty
 	default:
 		return nil, false
@@ -159,7 +161,7 @@ func formOf(entry string) (lock string, form fileForm) {
 	switch {
 	case isSilly(entry):
 		return "", anyFile
-	case entry == manifestFile, entry == progressFile:
+	case entry == manifest.File, entry == manifest.ProgressFile:
 		return "", anyBytes
 	}
 	for suffix, form := range map[string]fileForm{

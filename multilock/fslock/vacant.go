@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
@@ -20,7 +21,7 @@ var _ source.Group = (*Source)(nil)
 func (s *Source) Vacant(ctx context.Context) (bool, error) {
 	for range shareddir.Rounds() {
 		vacant, err := s.vacate(ctx)
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, groupfiles.ErrAgain) {
 			return vacant, err
 		}
 	}
@@ -52,7 +53,7 @@ func (s *Source) vacate(ctx context.Context) (bool, error) {
 func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	switch err := s.makeGroupDir(); {
 	case is(err, syscall.EEXIST):
-		return false, errAgain // the memory was wrong, and is mended now
+		return false, groupfiles.ErrAgain // the memory was wrong, and is mended now
 	case forbidden(err), is(err, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
 		return s.listedVacant(ctx)
 	case err != nil:

@@ -1,4 +1,4 @@
-package fslock
+package history
 
 import (
 	"bytes"
@@ -16,32 +16,33 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/budget"
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// What is read of a history, whoever has written there: a few pieces at a time, of one file
-// no more than a host can write in a day, and of each day its share of what one command reads.
+// Limits of what one command reads of a history, whatever was written there: of one file no more than
+// a host can write in a day, and of each day its share of the whole.
 const (
-	maxHistory      = 16 << 30  // some minutes' work
+	maxHistory      = 16 << 30  // some minutes
 	historyChunk    = 32 << 10  // read at a time
-	maxHistoryLine  = 256 << 10 // the texts of an event are bounded: none of ours is half as long
+	maxHistoryLine  = 256 << 10 // texts of events are bounded: our lines are less than half as long
 	maxHistoryFile  = 1 << 30   // twenty events in each second of a day
 	maxHistoryFiles = 4096      // of a day
 	maxHistoryOpen  = 64        // at the same time: a process may have 256 descriptors, and no more
 )
 
-// Why a file of the history is left out that could be read.
+// Reasons to leave out a file.
 var (
 	errEndless = errors.New("there is no line of a history in it, or none any more; remove it, or move it away")
 	errTooLong = fmt.Errorf("only its first %d MiB are read; move it away", maxHistoryFile>>20)
 )
 
-// leftOut says whether an error is about one file, and the others can be read all the same.
+// leftOut reports whether an error is about one file only, so that the others can be read.
 func leftOut(err error) bool {
-	return errors.Is(err, errEndless) || errors.Is(err, errTooLong) || errors.As(err, new(*sameFileError)) ||
-		is(err, syscall.EACCES, syscall.EPERM, syscall.ELOOP, syscall.ENXIO, syscall.EISDIR)
+	return errors.Is(err, errEndless) || errors.Is(err, errTooLong) || errors.As(err, new(*groupfiles.SameFileError)) ||
+		vfs.Is(err, syscall.EACCES, syscall.EPERM, syscall.ELOOP, syscall.ENXIO, syscall.EISDIR)
 }
 
 // followed is one file of a history.
@@ -50,23 +51,23 @@ type followed struct {
 	name, path string
 	size       int64 // when it was opened
 	read       int64
-	over       bool   // it is not read any more
-	rest       []byte // the beginning of a line whose end was not there yet
+	over       bool   // no more of it is read
+	rest       []byte // an incomplete last line
 }
 
 func newFollowed(dir vfs.Dir, name string) *followed {
 	return &followed{name: name, path: filepath.Join(dir.Path(), name)}
 }
 
-func (f *followed) open(once readOnce, dir vfs.Dir) error {
-	file, info, err := once.open(dir, f.name)
+func (f *followed) open(once groupfiles.Once, dir vfs.Dir) error {
+	file, info, err := once.Open(dir, f.name)
 	if err == nil {
 		f.File, f.size = file, info.Size
 	}
 	return err
 }
 
-// suspend closes it; open goes on where it was.
+// suspend closes the file. After open, reading continues where it was.
 func (f *followed) suspend() {
 	if f.File != nil {
 		_ = f.Close() // only read from
@@ -86,8 +87,8 @@ func (f *followed) end() {
 
 func (f *followed) leftOut(why error) error { return &source.LeftOutError{Part: f.path, Why: why} }
 
-// next reads one piece, and says whether there may be more. There is no more after an
-// error, which may come with events.
+// next reads one piece, and reports whether there may be more. An error, which may come with events,
+// is the end.
 func (f *followed) next(since time.Time) (events []source.Event, more bool, err error) {
 	chunk := make([]byte, historyChunk)
 	n, err := f.ReadAt(chunk, f.read)
@@ -108,47 +109,47 @@ func (f *followed) next(since time.Time) (events []source.Event, more bool, err 
 	return events, n > 0 && err == nil, nil
 }
 
-// eventsIn are the events that can be read in lines of a history.
+// eventsIn returns the readable events in lines of a history.
 func eventsIn(lines []byte, since time.Time) (events []source.Event) {
 	for line := range bytes.Lines(lines) {
 		var e source.Event
 		if json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
 			e.Name = source.DecodeName(e.Name)
-			events = append(events, e.Bounded()) // as ours are, whoever wrote it
+			events = append(events, e.Bounded()) // another program may have written it
 		}
 	}
 	return events
 }
 
-// History implements source.Journal. A line that cannot be read (a host's crash can tear
-// one) is left out. One day is read after the other, and the files of a day together.
-func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
+// History implements source.Journal. It leaves out unreadable lines, such as one that a crash has
+// truncated. It reads one day after the other, and the files of a day together.
+func (h *Journal) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
-		if err := s.tell(ctx, since, yield); err != nil && !errors.Is(err, errEnough) {
-			yield(source.Event{}, opError("read the history", "", err))
+		if err := h.tell(ctx, since, yield); err != nil && !errors.Is(err, errEnough) {
+			yield(source.Event{}, shareddir.OpError("read the history", "", err))
 		}
 	}
 }
 
-// errEnough says that nobody wants to hear more.
-var errEnough = errors.New("no more is to be told")
+// errEnough means that the caller wants no more events.
+var errEnough = errors.New("no more events are wanted")
 
-func (s *Source) tell(ctx context.Context, since time.Time, yield func(source.Event, error) bool) error {
-	dir, err := s.findGroupPrivate(historyDir)
+func (h *Journal) tell(ctx context.Context, since time.Time, yield func(source.Event, error) bool) error {
+	dir, err := h.files.Find(dirName)
 	if err != nil {
-		return ignoreGone(err)
+		return groupfiles.IgnoreGone(err)
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	if err := s.refresh(dir); err != nil {
-		return ignoreGone(err)
+	if err := h.files.Refresh(dir); err != nil {
+		return groupfiles.IgnoreGone(err)
 	}
 	names, err := historyFiles(dir, since)
 	if err != nil {
-		return ignoreGone(err)
+		return groupfiles.IgnoreGone(err)
 	}
-	once, all, most := readOnce{}, slices.Collect(days(names)), budget.Of(ctx, s.readMost)
+	once, all, most := groupfiles.Once{}, slices.Collect(days(names)), budget.Of(ctx, h.ReadMost)
 	for n, day := range all {
-		share := most.Share(len(all) - n) // so a day with too much hides no other one
+		share := most.Share(len(all) - n) // so that a day with too much does not hide others
 		files := &merged{dir: dir, since: since, yield: yield, once: once, brief: len(day) > maxHistoryOpen, budget: share}
 		err := files.tell(day)
 		files.close()
@@ -160,15 +161,14 @@ func (s *Source) tell(ctx context.Context, since time.Time, yield func(source.Ev
 	return nil
 }
 
-// historyFiles are the files of a history that may tell of what was since a moment, in
-// the order of their days.
+// historyFiles returns the files that may have events since a time, in the order of their days.
 func historyFiles(dir vfs.Dir, since time.Time) ([]string, error) {
 	return shareddir.Names(dir.List, func(name string) bool {
 		return strings.HasSuffix(name, historySuffix) && !endsBefore(name, since)
 	})
 }
 
-// days are the names of files, in the order of their days, those of each together.
+// days groups the names of files by day.
 func days(names []string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for len(names) > 0 {
@@ -185,7 +185,7 @@ func days(names []string) iter.Seq[[]string] {
 	}
 }
 
-// fewest cuts a list of files to as many as are read, the last of them, and says so.
+// fewest keeps the last maxHistoryFiles names, with an error about the others.
 func fewest(dir vfs.Dir, names []string) ([]string, error) {
 	over := len(names) - maxHistoryFiles
 	if over <= 0 {
@@ -194,15 +194,14 @@ func fewest(dir vfs.Dir, names []string) ([]string, error) {
 	return names[over:], &source.LeftOutError{Part: dir.Path(), Why: fmt.Errorf("%d files of more than %d for a day; move away those that nobody needs", over, maxHistoryFiles)}
 }
 
-// merged are files that are read together: a heap of those that have an event left, by the
-// times of those. Of each a piece is in memory, in the order of time: processes of one host
-// do not always write in that order.
+// merged is a heap of files that are read together, by the time of their next event. Of each file one
+// piece is in memory, sorted by time, because processes of one host do not always write in order.
 type merged struct {
 	dir    vfs.Dir
 	since  time.Time
 	yield  func(source.Event, error) bool
-	once   readOnce
-	brief  bool // a file is open only while a piece of it is read: there are many
+	once   groupfiles.Once
+	brief  bool // there are many files: each is open only while a piece is read
 	budget *budget.Budget
 	files  []*begun
 }
@@ -230,7 +229,7 @@ func (m *merged) close() {
 	}
 }
 
-// tell tells all that is in the files of a day.
+// tell yields the events of a day's files.
 func (m *merged) tell(names []string) error {
 	day, _, _ := strings.Cut(names[0], ".")
 	names, left := fewest(m.dir, names)
@@ -263,14 +262,14 @@ func (m *merged) tell(names []string) error {
 	return nil
 }
 
-// add reads on in a file, and puts it among the others if there is something in it.
+// add reads the next piece of a file, and adds the file to the heap if it has events.
 func (m *merged) add(file *begun) error {
 	err := m.fill(file)
 	if len(file.events) > 0 {
 		heap.Push(m, file)
 	}
 	if !leftOut(err) {
-		return ignoreGone(err)
+		return groupfiles.IgnoreGone(err)
 	}
 	return m.leave(file.path, err)
 }
@@ -282,7 +281,7 @@ func (m *merged) leave(part string, why error) error {
 	return nil
 }
 
-// fill reads on until there is an event.
+// fill reads until there is an event.
 func (m *merged) fill(f *begun) error {
 	for !f.over {
 		if m.budget.Over() {
@@ -311,7 +310,7 @@ func (m *merged) piece(f *begun) ([]source.Event, error) {
 	m.budget.Spend(f.read - before)
 	switch {
 	case !more && err == nil:
-		events = append(events, eventsIn(f.rest, m.since)...) // only its end is missing, perhaps
+		events = append(events, eventsIn(f.rest, m.since)...) // perhaps only the newline is missing
 		f.end()
 	case !more:
 		f.end()

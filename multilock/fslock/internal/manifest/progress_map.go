@@ -1,10 +1,11 @@
-package fslock
+package manifest
 
 import (
 	"context"
 	"errors"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -15,25 +16,23 @@ import (
 // by itself and sent to the server as it is: pages written back from a cache would overwrite the
 // bytes of other hosts.
 
-var _ source.Chunks = (*Source)(nil)
-
 // OpenProgressMap implements source.Chunks.
-func (s *Source) OpenProgressMap(context.Context) (source.ProgressMap, error) {
-	manifest, err := s.findGroupPrivate(manifestDir)
+func (m *Manifest) OpenProgressMap(context.Context) (source.ProgressMap, error) {
+	manifest, err := m.files.Find(dirName)
 	if err != nil {
-		return nil, opError("open the progress map", "", err)
+		return nil, shareddir.OpError("open the progress map", "", err)
 	}
 	return &progressMap{dir: manifest}, nil
 }
 
 // DropProgressMap implements source.Chunks. A host that has the map open finds the next one.
-func (s *Source) DropProgressMap(context.Context) error {
-	manifest, err := s.findGroupPrivate(manifestDir)
+func (m *Manifest) DropProgressMap(context.Context) error {
+	manifest, err := m.files.Find(dirName)
 	if err != nil {
 		return progressError("open", err)
 	}
 	defer manifest.Close() //nolint:errcheck // a directory
-	return progressError("remove", manifest.Unlink(progressFile))
+	return progressError("remove", manifest.Unlink(ProgressFile))
 }
 
 type progressMap struct {
@@ -52,7 +51,7 @@ func (p *progressMap) Read(_ context.Context, size int) ([]byte, error) {
 	if p.closed {
 		return nil, nil
 	}
-	data, err := readAll(p.dir, progressFile, size-1)
+	data, err := groupfiles.Read(p.dir, ProgressFile, size-1)
 	return data[:min(len(data), size)], progressError("read", err)
 }
 
@@ -82,7 +81,7 @@ func (p *progressMap) opened() (_ vfs.File, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out == nil && !p.closed {
-		p.out, err = p.dir.OpenDurable(progressFile, shareddir.AppendMode)
+		p.out, err = p.dir.OpenDurable(ProgressFile, shareddir.AppendMode)
 	}
 	return p.out, err
 }
@@ -97,17 +96,17 @@ func (p *progressMap) write(out vfs.File, at int, value byte) (current bool, err
 	if info, failed := p.out.StatCached(); err == nil && failed == nil && info.Links > 0 {
 		return true, nil
 	}
-	err = errors.Join(ignoreGone(err), ignoreGone(p.out.Close()))
+	err = errors.Join(groupfiles.IgnoreGone(err), groupfiles.IgnoreGone(p.out.Close()))
 	p.out = nil
 	return false, err
 }
 
 // progressError ignores that there is no map.
 func progressError(op string, err error) error {
-	if err == nil || gone(err) {
+	if err == nil || vfs.Gone(err) {
 		return nil
 	}
-	return opError(op+" the progress map", "", err)
+	return shareddir.OpError(op+" the progress map", "", err)
 }
 
 // Close implements source.ProgressMap.

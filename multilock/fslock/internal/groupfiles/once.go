@@ -1,4 +1,4 @@
-package fslock
+package groupfiles
 
 import (
 	"fmt"
@@ -6,22 +6,23 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// readOnce opens the files of a directory that are all read, each file once: hard links
+// Once opens the files of a directory that are all read, each file once: hard links
 // cost their maker nothing, and would cost the reader the whole file for each name. A file
 // that has another name elsewhere, as a backup makes them (cp -al), is read.
-type readOnce map[inode]string
+type Once map[inode]string
 
-// inode is a file that has several names. Its value in readOnce is the name it is read by.
+// inode is a file that has several names. Its value in Once is the name it is read by.
 type inode struct{ device, number uint64 }
 
-// sameFileError reports a further name of a file.
-type sameFileError struct{ other string }
+// SameFileError reports a further name of a file.
+type SameFileError struct{ other string }
 
-func (e *sameFileError) Error() string {
+func (e *SameFileError) Error() string {
 	return fmt.Sprintf("it is the same file as %s (a hard link), which is read once; remove one of them", e.other)
 }
 
-func (once readOnce) open(dir vfs.Dir, name string) (vfs.File, vfs.Info, error) {
+// Open opens a file, and returns its size. The error is a *SameFileError for a further name of a file.
+func (once Once) Open(dir vfs.Dir, name string) (vfs.File, vfs.Info, error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, vfs.Info{}, err
@@ -37,10 +38,10 @@ func (once readOnce) open(dir vfs.Dir, name string) (vfs.File, vfs.Info, error) 
 	return f, info, nil
 }
 
-func (once readOnce) admit(name string, info vfs.Info) error {
+func (once Once) admit(name string, info vfs.Info) error {
 	file := inode{info.Device, info.Inode}
 	if other, known := once[file]; known && other != name {
-		return &sameFileError{other}
+		return &SameFileError{other}
 	}
 	once[file] = name
 	return nil

@@ -1,38 +1,39 @@
-package fslock
+package history
 
 import (
 	"context"
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/multilock/fslock/internal/groupfiles"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// follower reads the files of a history. They stay open between two polls, so that
-// each is read on from where it ended, at the price of one request if it has not
-// grown. If there are many, a file is open only while it is read.
+// follower reads the files of a history as they grow. They stay open between two polls, so that a file
+// that has not grown costs one request. If there are many, a file is open only while it is read.
 type follower struct {
-	src     *Source
+	history *Journal
 	since   time.Time
 	dir     vfs.Dir
 	files   map[string]*followed
-	once    readOnce
-	ready   []*followed // those still to be read in this poll
-	left    []error     // what is left out, and was not told yet
-	crowded bool        // it was told that there are too many files
-	brief   bool        // there are more files than are to be open
+	once    groupfiles.Once
+	ready   []*followed // files to read in this poll
+	left    []error     // about files that are left out, not returned yet
+	crowded bool        // it was reported that there are too many files
+	brief   bool        // there are too many files to keep open
 }
 
 // Follow implements source.Journal.
-func (s *Source) Follow(since time.Time) source.Follower { return s.follow(since) }
+func (h *Journal) Follow(since time.Time) source.Follower { return h.follow(since) }
 
-func (s *Source) follow(since time.Time) *follower {
-	return &follower{src: s, since: since, files: map[string]*followed{}, once: readOnce{}}
+func (h *Journal) follow(since time.Time) *follower {
+	return &follower{history: h, since: since, files: map[string]*followed{}, once: groupfiles.Once{}}
 }
 
-// Next implements source.Follower. A poll lists the directory and looks at
-// every file once; what it finds is read in chunks, by this and further calls.
+// Next implements source.Follower. A poll lists the directory and checks each file once. This and
+// later calls read what it found in pieces.
 func (f *follower) Next(context.Context) ([]source.Event, error) {
 	for polled := false; len(f.ready)+len(f.left) > 0 || !polled; {
 		var events []source.Event
@@ -47,7 +48,7 @@ func (f *follower) Next(context.Context) ([]source.Event, error) {
 			polled, err = true, f.poll()
 		}
 		if err != nil {
-			return nil, opError("follow the history", "", err)
+			return nil, shareddir.OpError("follow the history", "", err)
 		}
 		if len(events) > 0 {
 			return events, nil
@@ -56,7 +57,7 @@ func (f *follower) Next(context.Context) ([]source.Event, error) {
 	return nil, nil
 }
 
-// chunk reads on in a file that has grown.
+// chunk reads the next piece of a file that has grown.
 func (f *follower) chunk() ([]source.Event, error) {
 	file := f.ready[0]
 	events, more, err := f.read(file)
@@ -68,7 +69,7 @@ func (f *follower) chunk() ([]source.Event, error) {
 		f.leave(file, err)
 		err = nil
 	}
-	return events, ignoreGone(err)
+	return events, groupfiles.IgnoreGone(err)
 }
 
 func (f *follower) read(file *followed) ([]source.Event, bool, error) {
@@ -86,7 +87,7 @@ func (f *follower) suspend(file *followed) {
 	}
 }
 
-// leave reads no more of a file, and tells that once.
+// leave stops reading a file, and reports that once.
 func (f *follower) leave(file *followed, why error) {
 	file.end()
 	f.left = append(f.left, file.leftOut(why))
@@ -95,9 +96,9 @@ func (f *follower) leave(file *followed, why error) {
 // poll finds the files that have grown.
 func (f *follower) poll() error {
 	if err := f.open(); err != nil {
-		return ignoreGone(err)
+		return groupfiles.IgnoreGone(err)
 	}
-	info, err := f.dir.Stat() // and an NFS client lists anew what has changed
+	info, err := f.dir.Stat() // makes an NFS client list a changed directory again
 	if err == nil && info.Links == 0 {
 		err = syscall.ESTALE
 	}
@@ -114,7 +115,7 @@ func (f *follower) poll() error {
 	}
 	f.brief = len(names) > maxHistoryOpen
 	for _, name := range names {
-		if err := f.check(name); err != nil && !gone(err) {
+		if err := f.check(name); err != nil && !vfs.Gone(err) {
 			return err
 		}
 	}
@@ -125,30 +126,30 @@ func (f *follower) open() error {
 	if f.dir != nil {
 		return nil
 	}
-	dir, err := f.src.findGroupPrivate(historyDir)
+	dir, err := f.history.files.Find(dirName)
 	if err == nil {
 		f.dir = dir
 	}
 	return err
 }
 
-// drop gives up a directory that has been removed.
+// drop closes a directory that was removed.
 func (f *follower) drop(err error) error {
-	if !gone(err) {
+	if !vfs.Gone(err) {
 		return err
 	}
 	_ = f.Close()
 	return nil
 }
 
-// check puts a file that has grown among those to be read. Its size is the
-// server's, which makes an NFS client forget what it knew of the file's end.
+// check queues a file that has grown. It gets the size from the server, which makes an NFS client
+// forget its cached end of the file.
 func (f *follower) check(name string) error {
 	if file := f.files[name]; file != nil {
 		if present, err := f.grown(file); present || err != nil {
 			return err
 		}
-		file.close() // it was removed, and there may be another of its name
+		file.close() // it was removed; there may be a new file with its name
 		delete(f.files, name)
 	}
 	file, err := f.take(name)
@@ -160,7 +161,7 @@ func (f *follower) check(name string) error {
 	return err
 }
 
-// take opens a file, or leaves it out.
+// take opens a new file, or leaves it out.
 func (f *follower) take(name string) (*followed, error) {
 	file := newFollowed(f.dir, name)
 	err := file.open(f.once, f.dir)
@@ -171,14 +172,14 @@ func (f *follower) take(name string) (*followed, error) {
 	return file, err
 }
 
-// grown reports false for a file that has no name any more.
+// grown returns false for a file that was removed.
 func (f *follower) grown(file *followed) (present bool, err error) {
 	if file.over {
 		return true, nil
 	}
 	info, err := f.describe(file)
 	if err != nil || info.Links == 0 {
-		return false, ignoreGone(err)
+		return false, groupfiles.IgnoreGone(err)
 	}
 	if info.Size > file.read {
 		f.ready = append(f.ready, file)
@@ -193,7 +194,7 @@ func (f *follower) describe(file *followed) (vfs.Info, error) {
 	}
 	info, err := f.dir.StatName(file.name)
 	if err == nil && info.Size < file.read {
-		err = syscall.ENOENT // this is another file of its name
+		err = syscall.ENOENT // this is another file with its name
 	}
 	return info, err
 }
