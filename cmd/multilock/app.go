@@ -1,17 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
 const description = `multilock takes a lock on a directory that hosts share (usually on NFS), and runs
@@ -62,28 +62,29 @@ func run(ctx context.Context, e *command.Env, args []string) outcome {
 
 // serve does what a command line asks for.
 func serve(ctx context.Context, e *command.Env, app *cli.App, args []string) error {
-	args, short, err := arrange(app, args)
-	if err != nil {
+	line, err := arrange(app, e.Line, args)
+	switch {
+	case err != nil:
 		return err
+	case line.help == "-h":
+		return e.Print("%s", command.Short(line.command))
+	case line.help != "":
+		return e.Print("%s", command.Long(app, line.command))
 	}
-	if short != "" {
-		return command.ShowShort(e, short)
-	}
-	spare(app, args)
-	return app.RunContext(ctx, args)
+	return app.RunContext(ctx, line.ours)
 }
 
 // newApp is the program with all of its commands.
 func newApp(e *command.Env) *cli.App { return withCommands(bareApp(e), e, commands()) }
 
-// appFor is the program for one command line: with the command that it calls, and with help. To make
-// all of them costs what a tenth of a short job does. All are there where none is called by its own
-// name, and for help.
+// appFor is the program for one command line: with the command that it calls. To make all of them
+// costs what a tenth of a short job does. All are there where none is called by its own name, and for
+// help.
 func appFor(e *command.Env, args []string) *cli.App {
 	app, all := bareApp(e), commands()
-	called := findCommand(app, args)
+	called := findCommand(args)
 	if i := slices.IndexFunc(all, func(one maker) bool { return one.name == called }); i >= 0 && called != command.HelpCommand {
-		all = []maker{all[i], {command.HelpCommand, command.Help}} // without help the library adds its own options
+		all = all[i : i+1]
 	}
 	return withCommands(app, e, all)
 }
@@ -119,21 +120,22 @@ func commands() []maker {
 }
 
 func bareApp(e *command.Env) *cli.App {
+	e.Line = options.NewLine()
+	printVersion := false
 	return &cli.App{
-		Name:            "multilock",
-		Usage:           "a lock and a job runner for hosts that share a filesystem, or something else",
-		Description:     description,
-		HideHelpCommand: true, // there is one of ours
-		HideVersion:     true,
-		Writer:          e.Stdout,
-		ErrWriter:       e.Stderr,
-		Flags: append(command.Flags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true},
-			cli.HelpFlag), // the library adds it only with its own command
+		Name:        "multilock",
+		Usage:       "a lock and a job runner for hosts that share a filesystem, or something else",
+		Description: description,
+		HideHelp:    true, // package options has it
+		HideVersion: true,
+		Writer:      e.Stdout,
+		ErrWriter:   e.Stderr,
+		Flags:       e.Flags(options.Program, options.Values{"version": &printVersion}),
 		// Errors come back to run, which alone decides about the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
-		OnUsageError:   usageError,
+		OnUsageError:   usageError(e),
 		Action: func(c *cli.Context) error {
-			if c.Bool("version") {
+			if printVersion {
 				return e.Print("multilock %s\n", version().Version)
 			}
 			if c.Args().Present() {
@@ -147,9 +149,10 @@ func bareApp(e *command.Env) *cli.App {
 func withCommands(app *cli.App, e *command.Env, makers []maker) *cli.App {
 	for _, one := range makers {
 		each := one.make(e)
-		each.Flags = append(each.Flags, command.Flags()...)
-		each.OnUsageError = usageError
-		each.HideHelpCommand = true // or its first argument, if it is "help" or "h", would ask for help
+		if each.OnUsageError = usageError(e); each.Flags == nil {
+			each.Flags = e.Flags(each.Name, nil)
+		}
+		each.HideHelp = true // or its first argument, if it is "help" or "h", would ask for help
 		app.Commands = append(app.Commands, each)
 	}
 	return app
@@ -163,87 +166,14 @@ func noCommand(c *cli.Context) error {
 	return errors.New("there is no such command; see multilock --help")
 }
 
-// usageError keeps the library from printing the whole help text over the error.
-func usageError(c *cli.Context, err error, _ bool) error {
-	name, flags := "", c.App.VisibleFlags()
-	if c.Command != nil && c.Command.Name != "multilock" {
-		name, flags = c.Command.Name, c.Command.VisibleFlags()
-	}
-	return &console.UsageError{Command: name, Err: inOurWords(err, flags), Code: command.UsageCode(name)}
-}
-
-// inOurWords makes a sentence for people of what package flag says.
-func inOurWords(err error, flags []cli.Flag) error {
-	text := err.Error()
-	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		if meant := console.Nearest(strings.TrimLeft(option, "-"), longNames(flags)); meant != "" {
-			return fmt.Errorf("there is no option %s; did you mean --%s? See --help", dashes(option), meant)
+// usageError keeps the library from printing the whole help text over the error, which arrange has
+// left nothing but a value for.
+func usageError(e *command.Env) cli.OnUsageErrorFunc {
+	return func(c *cli.Context, err error, _ bool) error {
+		name := ""
+		if c.Command != nil && c.Command.Name != options.Program {
+			name = c.Command.Name
 		}
-		return fmt.Errorf("there is no option %s; see --help", dashes(option))
-	}
-	if option, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
-		return fmt.Errorf("%s needs a value", dashes(option))
-	}
-	value := regexp.MustCompile(`^invalid (?:boolean )?value ".*" for (?:flag )?(-\S+): (.*)$`)
-	if found := value.FindStringSubmatch(text); found != nil {
-		return fmt.Errorf("%s: %s", dashes(found[1]), found[2])
-	}
-	return err
-}
-
-func longNames(flags []cli.Flag) (names []string) {
-	for _, each := range flags {
-		names = append(names, slices.DeleteFunc(slices.Clone(each.Names()), func(name string) bool { return len(name) == 1 })...)
-	}
-	return names
-}
-
-// dashes gives a long option both of its dashes.
-func dashes(option string) string {
-	if name := strings.TrimLeft(option, "-"); len(name) > 1 {
-		return "--" + name
-	}
-	return option
-}
-
-// A short job is over sooner than the library is ready: it writes the help of every
-// option that it is given, and for each of them it looks all others up, whose names
-// it works out with a regular expression every time. What is here spares it both.
-// The help is written for options that have a category.
-
-// spare makes all options know their names, and leaves away their categories where one command is
-// called, and not for help.
-func spare(app *cli.App, args []string) {
-	helped := len(app.Commands) > 2 || slices.ContainsFunc(args, asksForHelp)
-	app.Flags = named(app.Flags, helped)
-	for _, each := range app.Commands {
-		each.Flags = named(each.Flags, helped)
+		return &console.UsageError{Command: name, Err: cmp.Or(e.Line.Err, err), Code: command.UsageCode(name)}
 	}
 }
-
-// asksForHelp says so of a job's own --help, too: that costs a little time.
-func asksForHelp(arg string) bool {
-	word, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-	return word == "h" || word == "help"
-}
-
-// named makes options that know their names, and have a category if help is asked for.
-func named(flags []cli.Flag, helped bool) []cli.Flag {
-	for i, f := range flags {
-		one := namedFlag{Flag: f.(command.Flag), names: f.Names()} //nolint:forcetypeassert // all of the library's are
-		if helped {
-			one.category = one.Flag.GetCategory()
-		}
-		flags[i] = &one
-	}
-	return flags
-}
-
-type namedFlag struct {
-	command.Flag
-	names    []string
-	category string
-}
-
-func (f *namedFlag) Names() []string     { return f.names }
-func (f *namedFlag) GetCategory() string { return f.category }

@@ -4,58 +4,54 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/help"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
 // arrange brings a command line into the form that the library reads: options before
-// arguments, each on its own. So options may follow a command's arguments ("break NAME
-// --force"), and short ones may be glued and combined as getopt(3) does it (-w10, -nNAME,
-// -qE0). The library's own way to combine them looks for the word to split among all words,
+// arguments, each on its own and by its one long name. So options may follow a command's arguments
+// ("break NAME --force"), and short ones may be glued and combined as getopt(3) does it (-w10,
+// -nNAME, -qE0). The library's own way to combine them looks for the word to split among all words,
 // a job's and the values of options included, and knows no glued values.
 //
-// What belongs to a job, and everything after "--", stays as it is. Short is of what -h asks for.
-func arrange(app *cli.App, args []string) (ours []string, short string, err error) {
-	line := &commandLine{words: args, next: 1}
-	ours, err = line.program(app)
-	ours = append(args[:1:1], ours...)
-	if err != nil || line.over() {
-		return ours, line.short(help.Program), err
+// What belongs to a job, and everything after "--", stays as it is.
+func arrange(app *cli.App, said *options.Line, args []string) (*commandLine, error) {
+	line := &commandLine{words: args, next: 1, ours: args[:1:1], said: said, level: options.Program}
+	if err := line.program(); err != nil || line.over() {
+		return line, err
 	}
-	called := line.take()
-	ours = append(ours, called)
-	asked := app.Command(called)
-	if asked == nil {
-		return append(ours, line.rest()...), line.short(help.Program), nil
+	line.called = line.take()
+	line.ours = append(line.ours, line.called)
+	if line.command = app.Command(line.called); line.command == nil {
+		line.ours = append(line.ours, line.rest()...)
+		return line, nil
 	}
-	theirs, err := line.command(asked)
-	return append(ours, theirs...), line.short(asked.Name), err
+	line.level = line.command.Name
+	return line, line.arguments()
 }
 
-// commandLine is what is still to be read of one.
+// commandLine is one that is read.
 type commandLine struct {
 	words []string
 	next  int
-	help  string // the option that asked for help
-	// spelling is, for each option of this level that was read, the one of its names that it had.
-	spelling map[string]string
+	said  *options.Line
+	level string // the command whose options are read, or the program
+
+	called  string          // the command's name, as it was typed
+	command *cli.Command    // nil if there is none of that name
+	open    *options.Option // whose value is missing
+	ours    []string        // for the library
+	help    string          // the option that asked for help
 }
 
 func (l *commandLine) over() bool     { return l.next >= len(l.words) }
 func (l *commandLine) peek() string   { return l.words[l.next] }
 func (l *commandLine) rest() []string { return l.words[l.next:] }
-
-// short is what is to be shown on one screen, if that was asked for.
-func (l *commandLine) short(what string) string {
-	if l.help != "-h" {
-		return ""
-	}
-	return what
-}
 
 func (l *commandLine) take() string {
 	l.next++
@@ -63,45 +59,37 @@ func (l *commandLine) take() string {
 }
 
 // program reads the options before the command's name.
-func (l *commandLine) program(app *cli.App) (options []string, err error) {
-	l.spelling = map[string]string{}
+func (l *commandLine) program() error {
 	for !l.over() && isOption(l.peek()) {
 		if l.peek() == "--" {
-			return append(options, l.take()), nil
+			l.ours = append(l.ours, l.take())
+			return nil
 		}
-		words, err := l.option(app.Flags)
-		if err != nil {
-			return nil, &console.UsageError{Err: err}
+		if err := l.option(); err != nil {
+			return &console.UsageError{Err: err}
 		}
-		options = append(options, words...)
 	}
-	return options, nil
+	return nil
 }
 
-// command reads what follows a command's name. Options where help is asked for are dropped:
-// they are no topics of help.
-func (l *commandLine) command(c *cli.Command) ([]string, error) {
-	var options, arguments []string
-	l.spelling = map[string]string{}
-	for !l.over() {
+// arguments reads what follows a command's name, up to where help is asked for.
+func (l *commandLine) arguments() error {
+	var arguments []string
+	for !l.over() && l.help == "" {
 		word := l.peek()
-		if word == "--" || word == ":::" || !isOption(word) && c.Name == "run" {
+		if word == "--" || word == ":::" || !isOption(word) && l.level == "run" {
 			break
 		}
 		if !isOption(word) {
 			arguments = append(arguments, l.take())
 			continue
 		}
-		words, err := l.option(c.Flags)
-		if err != nil {
-			return nil, &console.UsageError{Command: c.Name, Err: err, Code: command.UsageCode(c.Name)}
+		if err := l.option(); err != nil {
+			return &console.UsageError{Command: l.level, Err: err, Code: command.UsageCode(l.level)}
 		}
-		if l.help != "" {
-			return []string{l.help}, nil
-		}
-		options = append(options, words...)
 	}
-	return slices.Concat(options, arguments, l.rest()), nil
+	l.ours = slices.Concat(l.ours, arguments, l.rest())
+	return nil
 }
 
 // isOption says whether a word is an option, and not an argument: "-" is one of those.
@@ -112,96 +100,99 @@ func isHelp(word string) bool {
 	return word == "-h" || word == "--help" || word == "-help" || word == "--h"
 }
 
-// option reads one word with options, and the value of the last of them. What it does not
-// know it leaves to the library, which will say so.
-func (l *commandLine) option(flags []cli.Flag) ([]string, error) {
+// option reads one word with options, and the value of the last of them.
+func (l *commandLine) option() error {
 	word := l.take()
-	option, value, assigned := strings.Cut(word, "=")
-	flag := findFlag(flags, strings.TrimLeft(option, "-"))
-	isLong := strings.HasPrefix(word, "--") || len(option) > 2 && flag != nil // one dash was always enough
+	typed, value, assigned := strings.Cut(word, "=")
+	name := strings.TrimLeft(typed, "-")
+	o := options.Find(l.level, name)
+	isLong := strings.HasPrefix(word, "--") || len(typed) > 2 && o != nil // one dash was always enough
 	switch {
 	case isHelp(word):
 		l.help = word
+		return nil
 	case !isLong && len(word) > 2:
-		return l.cluster(flags, word)
-	case flag == nil:
+		return l.cluster(word)
+	case o == nil:
+		return l.unknown(typed)
 	case assigned:
-		return []string{l.spelled(flag, option) + "=" + value}, nil
-	case takesValue(flag):
-		return l.withValue(nil, l.spelled(flag, option)), nil
-	default:
-		return []string{l.spelled(flag, option)}, nil
+		l.add(o, typed, value)
+		return nil
 	}
-	return []string{word}, nil
+	return l.addNext(o, typed)
 }
 
 // cluster reads short options in one word. All after the first one that takes a value is
 // that value.
-func (l *commandLine) cluster(flags []cli.Flag, word string) (options []string, err error) {
-	for at, letter := range word[1:] {
-		option, after := "-"+string(letter), word[1+at+len(string(letter)):]
-		flag := findFlag(flags, option[1:])
+func (l *commandLine) cluster(word string) error {
+	for after := word[1:]; after != ""; {
+		_, size := utf8.DecodeRuneInString(after)
+		option, first := "-"+after[:size], len(after) == len(word)-1
+		after = after[size:]
+		o := options.Find(l.level, option[1:])
 		switch {
 		case isHelp(option):
 			l.help = option
-		case flag == nil && at == 0:
-			return nil, fmt.Errorf("there is no option %s; see --help", word)
-		case flag == nil:
-			return nil, fmt.Errorf("there is no option %s, as in %s (a long option has two dashes); see --help", option, word)
-		case takesValue(flag) && after == "":
-			return l.withValue(options, l.spelled(flag, option)), nil
-		case takesValue(flag):
-			return append(options, l.spelled(flag, option), strings.TrimPrefix(after, "=")), nil
-		case after != "" && after[0] == '=': // -q=false
-			return append(options, l.spelled(flag, option)+after), nil
+		case o == nil && first:
+			return fmt.Errorf("there is no option %s; see --help", word)
+		case o == nil:
+			return fmt.Errorf("there is no option %s, as in %s (a long option has two dashes); see --help", option, word)
+		case o.TakesValue() && after != "", strings.HasPrefix(after, "="): // -q=false
+			l.add(o, option, strings.TrimPrefix(after, "="))
+			return nil
 		default:
-			options = append(options, l.spelled(flag, option))
+			if err := l.addNext(o, option); err != nil {
+				return err
+			}
 		}
 	}
-	if l.help != "" {
-		options = append(options, l.help)
-	}
-	return options, nil
+	return nil
 }
 
-// spelled is an option as it was spelled first: the library takes two forms of one option
-// for a contradiction. The last value counts, as everywhere. Former spellings become today's.
-func (l *commandLine) spelled(f cli.Flag, option string) string {
-	name := f.Names()[0]
-	if command.Formerly(f, strings.TrimLeft(option, "-")) {
-		option = "--" + name
+// unknown says what may have been meant.
+func (l *commandLine) unknown(typed string) error {
+	name := strings.TrimLeft(typed, "-")
+	if len(name) > 1 {
+		typed = "--" + name
 	}
-	if l.spelling[name] == "" {
-		l.spelling[name] = option
+	if meant := console.Nearest(name, options.Names(options.Of(l.level))); meant != "" {
+		return fmt.Errorf("there is no option %s; did you mean --%s? See --help", typed, meant)
 	}
-	return l.spelling[name]
+	return fmt.Errorf("there is no option %s; see --help", typed)
 }
 
-// withValue adds an option whose value is the next word, whatever that looks like.
-func (l *commandLine) withValue(options []string, option string) []string {
-	if options = append(options, option); !l.over() {
-		options = append(options, l.take())
+// addNext adds an option; its value, if it takes one, is the next word, whatever that looks like.
+func (l *commandLine) addNext(o *options.Option, typed string) error {
+	switch {
+	case !o.TakesValue():
+		l.add(o, typed, "true")
+	case l.over():
+		l.open = o
+		return fmt.Errorf("%s needs a value", spelled(o, typed))
+	default:
+		l.add(o, typed, l.take())
 	}
-	return options
+	return nil
 }
 
-func findFlag(flags []cli.Flag, name string) cli.Flag {
-	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) || command.Formerly(f, name) })
-	if i < 0 || name == "" {
-		return nil
-	}
-	return flags[i]
+// add adds an option with its value.
+func (l *commandLine) add(o *options.Option, typed, value string) {
+	l.said.Spelling[o.Name], l.said.Typed[o.Name] = spelled(o, typed), value
+	l.ours = append(l.ours, "--"+o.Name+"="+value)
 }
 
-func takesValue(f cli.Flag) bool {
-	documented, ok := f.(cli.DocGenerationFlag)
-	return ok && documented.TakesValue()
+// spelled is an option as messages call it: as it was typed, but for one dash and former spellings.
+func spelled(o *options.Option, typed string) string {
+	if name := strings.TrimLeft(typed, "-"); o.Formerly(name) || len(name) > 1 {
+		return "--" + o.Name
+	}
+	return typed
 }
 
 // findCommand is the name of the command that is called; "" if none is.
-func findCommand(app *cli.App, args []string) string {
-	line := &commandLine{words: args, next: 1}
-	if _, err := line.program(app); err != nil || line.over() {
+func findCommand(args []string) string {
+	line := &commandLine{words: args, next: 1, said: options.NewLine(), level: options.Program}
+	if err := line.program(); err != nil || line.over() {
 		return ""
 	}
 	return line.peek()

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/multilock/source"
 )
@@ -31,13 +32,13 @@ const completionPatience = 2 * time.Second
 
 // complete prints what could stand where the last word is.
 func complete(ctx context.Context, e *command.Env, words []string) {
-	line := &typed{app: newApp(e), said: map[string]string{}}
 	last := ""
 	if len(words) > 0 {
 		last, words = words[len(words)-1], words[:len(words)-1]
 	}
-	line.read(words)
-	for _, candidate := range line.candidates(ctx, e, last) {
+	app := newApp(e)
+	line, _ := arrange(app, e.Line, append([]string{options.Program}, words...)) // it is not finished
+	for _, candidate := range (&typed{line, app}).candidates(ctx, e, last) {
 		_ = e.Print("%s\n", candidate)
 	}
 	e.Flush()
@@ -45,79 +46,28 @@ func complete(ctx context.Context, e *command.Env, words []string) {
 
 // typed is a command line that is not finished.
 type typed struct {
-	app     *cli.App
-	command *cli.Command
-	said    map[string]string // the values of options, by their first name
-	open    cli.Flag          // the option whose value comes next
-	job     bool              // what comes next belongs to a job
-	plain   bool              // after --: no options any more
-	args    int               // how many arguments there are
+	*commandLine
+	app *cli.App
 }
 
-func (t *typed) flags() []cli.Flag {
-	if t.command != nil {
-		return t.command.Flags
-	}
-	return t.app.Flags
+// job says whether what comes next belongs to a job, or nothing is known of it.
+func (t *typed) job() bool {
+	return t.command == nil && t.called != "" || t.level == "run" && t.isPlain()
 }
 
-func (t *typed) read(words []string) {
-	for _, word := range words {
-		switch {
-		case t.job:
-			return
-		case t.open != nil:
-			t.said[t.open.Names()[0]], t.open = word, nil
-		case word == "--" && !t.plain:
-			t.plain, t.job = true, t.runs()
-		case isOption(word) && !t.plain:
-			t.option(word)
-		case t.command == nil:
-			if t.command = t.app.Command(word); t.command == nil {
-				t.job = true // nothing is known of what follows
-			}
-		default:
-			t.args++
-			t.job = t.runs()
-		}
-	}
-}
-
-func (t *typed) runs() bool { return t.command != nil && t.command.Name == "run" }
-
-// option reads one word with options: the last of them may take its value from the next word.
-func (t *typed) option(word string) {
-	name, value, assigned := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	flag := findFlag(t.flags(), name)
-	if flag == nil && !strings.HasPrefix(word, "--") && len(name) > 1 { // -qn
-		at := strings.IndexFunc(name, func(r rune) bool {
-			one := findFlag(t.flags(), string(r))
-			return one == nil || takesValue(one)
-		})
-		if at < 0 {
-			return
-		}
-		flag, value, assigned = findFlag(t.flags(), name[at:at+1]), name[at+1:], at+1 < len(name)
-	}
-	switch {
-	case flag == nil || !takesValue(flag):
-	case assigned:
-		t.said[flag.Names()[0]] = value
-	default:
-		t.open = flag
-	}
-}
+// isPlain says whether no options come any more.
+func (t *typed) isPlain() bool { return t.command != nil && !t.over() }
 
 func (t *typed) candidates(ctx context.Context, e *command.Env, last string) []string {
 	option, value, assigned := strings.Cut(last, "=")
 	switch {
-	case t.job:
+	case t.job():
 		return []string{commandsHere}
 	case t.open != nil:
-		return matching(t.values(ctx, e, t.open.Names()[0]), last, "")
-	case assigned && strings.HasPrefix(last, "--") && !t.plain:
-		return matching(t.values(ctx, e, strings.TrimPrefix(option, "--")), value, option+"=")
-	case strings.HasPrefix(last, "-") && !t.plain:
+		return matching(t.values(ctx, e, t.open), last, "")
+	case assigned && strings.HasPrefix(last, "--") && !t.isPlain():
+		return matching(t.values(ctx, e, options.Find(t.level, strings.TrimPrefix(option, "--"))), value, option+"=")
+	case strings.HasPrefix(last, "-") && !t.isPlain():
 		return matching(t.options(), last, "")
 	case t.command == nil:
 		return matching(t.commands(), last, "")
@@ -150,31 +100,21 @@ func (t *typed) commands() (names []string) {
 }
 
 func (t *typed) options() (names []string) {
-	for _, flag := range t.flags() {
-		if visible, ok := flag.(cli.VisibleFlag); !ok || !visible.IsVisible() {
-			continue
-		}
-		for _, name := range flag.Names() {
-			if len(name) > 1 {
-				names = append(names, "--"+name)
-			}
-		}
+	for _, name := range options.Names(options.Of(t.level)) {
+		names = append(names, "--"+name)
 	}
 	slices.Sort(names)
 	return append(names, "--help")
 }
 
-func (t *typed) values(ctx context.Context, e *command.Env, option string) []string {
-	switch option {
-	case "name", "members":
+func (t *typed) values(ctx context.Context, e *command.Env, o *options.Option) []string {
+	switch {
+	case o != nil && o.Word() == options.Name:
 		return t.names(ctx, e)
-	case "if-lost":
-		return []string{"term", "kill", "ignore"}
-	case "wait", "timeout":
-		return []string{"forever"}
-	default:
-		return []string{filesAsWell}
+	case o != nil && o.Words != "":
+		return strings.Fields(o.Words)
 	}
+	return []string{filesAsWell}
 }
 
 func (t *typed) arguments(ctx context.Context, e *command.Env) []string {
@@ -226,7 +166,7 @@ func (t *typed) ask(ctx context.Context, e *command.Env) []string {
 
 func (t *typed) asked() place.Asked {
 	given := func(option string) *string {
-		if value, ok := t.said[option]; ok {
+		if value, ok := t.said.Typed[option]; ok {
 			return &value
 		}
 		return nil

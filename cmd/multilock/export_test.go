@@ -2,16 +2,22 @@
 
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"regexp"
 
-// EachFlag is eachFlag for the tests that run the binary.
-func EachFlag(do func(command string, f cli.Flag)) { eachFlag(appForTests(), do) }
+	"github.com/multilock/go/cmd/multilock/internal/options"
+)
+
+// EachOption is eachOption for the tests that run the binary.
+func EachOption(do func(command string, o *options.Option)) { eachOption(do) }
+
+var optionsInUsage = regexp.MustCompile(`-\w \w+`)
 
 // Arguments returns what each command says of its arguments.
 func Arguments() map[string]string {
 	usages := map[string]string{}
 	for _, c := range appForTests().Commands {
-		usages[c.Name] = c.ArgsUsage
+		usages[c.Name] = optionsInUsage.ReplaceAllString(c.ArgsUsage, "")
 	}
 	return usages
 }

@@ -82,13 +82,3 @@ func TestAcquireAndSlotsInLine(t *testing.T) {
 	require.Empty(t, s.line())
 	require.Equal(t, 0, s.script("sh", `multilock acquire -n x --fair --wait 1m > /dev/null`).code)
 }
-
-func TestFairNeedsToWait(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	for _, command := range [][]string{{"run", "--fair", "--", "true"}, {"acquire", "--fair"}} {
-		got := s.run(command...)
-		require.Equal(t, 125, got.code)
-		require.Contains(t, got.stderr, "it needs --wait")
-	}
-}

@@ -3,10 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/help"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
 // forRelease are the commands of a program that makes a release (go run -tags manual), and of
@@ -37,14 +38,12 @@ func forRelease() []maker {
 // writeManual writes a page for the program, one for each command, and one for the protocol,
 // all from the texts that --help and docs/ show. The edition stands at their feet.
 func writeManual(app *cli.App, dir, protocol, edition string) error {
-	pages := map[string]page{"multilock.1": ofProgram(app)}
-	for _, each := range app.Commands {
-		if !each.Hidden && each.Name != "help" {
-			pages["multilock-"+each.Name+".1"] = ofCommand(each)
-		}
+	pages := map[string]string{"multilock.1": page(app, nil)}
+	for _, each := range documented(app) {
+		pages["multilock-"+each.Name+".1"] = page(app, each)
 	}
-	for name, p := range pages {
-		if err := writePage(filepath.Join(dir, name), edition, p.markdown(app)); err != nil {
+	for name, text := range pages {
+		if err := writePage(filepath.Join(dir, name), edition, text); err != nil {
 			return err
 		}
 	}
@@ -78,45 +77,35 @@ func writePage(path, edition, markdown string) error {
 	return nil
 }
 
-// page is what a manual page consists of.
-type page struct {
-	name, usage, synopsis, description string
-	flags                              []cli.Flag
-	commands                           []*cli.Command
-}
-
-func ofProgram(app *cli.App) page {
-	return page{app.Name, app.Usage, "multilock [OPTION...] COMMAND [OPTION...] [ARGUMENT...]", app.Description, app.Flags, app.Commands}
-}
-
-func ofCommand(c *cli.Command) page {
-	synopsis := "multilock " + c.Name + " [OPTION...] " + c.ArgsUsage
-	return page{"multilock-" + c.Name, c.Usage, synopsis, c.Description, c.Flags, nil}
-}
-
-func (p page) markdown(app *cli.App) string {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%% %s 1\n\n# NAME\n\n%s - %s\n\n# SYNOPSIS\n\n    %s\n\n# DESCRIPTION\n\n%s\n", p.name, p.name, plain(p.usage), strings.TrimSpace(p.synopsis), paragraphs(p.description))
-	if len(p.commands) > 0 {
-		b.WriteString("# COMMANDS\n\n")
-		for _, each := range p.commands {
-			if !each.Hidden && each.Name != "help" {
-				fmt.Fprintf(&b, "**%s**\n: %s; see multilock-%s(1)\n\n", strings.Join(each.Names(), ", "), plain(each.Usage), each.Name)
-			}
+// page is that of a command, or of the program without one.
+func page(app *cli.App, c *cli.Command) string {
+	name, shown := options.Program, options.Of(options.Program)
+	usage, synopsis, description := app.Usage, "multilock [OPTION...] COMMAND [OPTION...] [ARGUMENT...]", app.Description
+	if c != nil {
+		name, shown = "multilock-"+c.Name, options.Of(c.Name)
+		usage, synopsis, description = c.Usage, "multilock "+c.Name+" "+c.ArgsUsage, c.Description
+	}
+	var b, commands, others strings.Builder
+	fmt.Fprintf(&b, "%% %s 1\n\n# NAME\n\n%s - %s\n\n# SYNOPSIS\n\n    %s\n\n# DESCRIPTION\n\n%s\n", name, name, plain(usage), strings.TrimSpace(synopsis), paragraphs(description))
+	for _, each := range documented(app) {
+		fmt.Fprintf(&commands, "**%s**\n: %s; see multilock-%s(1)\n\n", strings.Join(each.Names(), ", "), plain(each.Usage), each.Name)
+		if each != c {
+			fmt.Fprintf(&others, ", multilock-%s(1)", each.Name)
 		}
+	}
+	if c == nil {
+		b.WriteString("# COMMANDS\n\n" + commands.String())
 	}
 	b.WriteString("# OPTIONS\n\n")
-	for _, flag := range p.flags {
-		b.WriteString(option(flag))
+	for _, o := range shown {
+		b.WriteString(option(o))
 	}
-	b.WriteString("# SEE ALSO\n\nmultilock(1)")
-	for _, each := range app.Commands {
-		if !each.Hidden && each.Name != "help" && "multilock-"+each.Name != p.name {
-			fmt.Fprintf(&b, ", multilock-%s(1)", each.Name)
-		}
-	}
-	b.WriteString(", multilock(7), multilock-protocol(7)\n")
-	return b.String()
+	return b.String() + "# SEE ALSO\n\nmultilock(1)" + others.String() + ", multilock(7), multilock-protocol(7)\n"
+}
+
+// documented are the commands that have a page.
+func documented(app *cli.App) []*cli.Command {
+	return slices.DeleteFunc(app.VisibleCommands(), func(c *cli.Command) bool { return c.Name == command.HelpCommand })
 }
 
 // paragraphs makes Markdown of a help text: what is indented there stays as it is.
@@ -144,30 +133,11 @@ func plain(text string) string {
 }
 
 // option is an entry in the list of options.
-func option(flag cli.Flag) string {
-	documented, ok := flag.(cli.DocGenerationFlag)
-	visible, known := flag.(cli.VisibleFlag)
-	if !ok || known && !visible.IsVisible() {
-		return ""
+func option(o *options.Option) string {
+	names, _ := strings.CutSuffix(o.Spellings(), " "+o.Word())
+	entry := "**" + strings.ReplaceAll(names, ", ", "**, **") + "**"
+	if o.TakesValue() {
+		entry += " *" + o.Word() + "*"
 	}
-	before, rest, named := strings.Cut(documented.GetUsage(), "`")
-	value, after, _ := strings.Cut(rest, "`")
-	usage := before + value + after
-	if !documented.TakesValue() {
-		value = ""
-	} else if !named {
-		value = "VALUE"
-	}
-	var names []string
-	for _, name := range flag.Names() {
-		dashed := "**" + dashes("-"+name) + "**"
-		if value != "" {
-			dashed += " *" + value + "*"
-		}
-		names = append(names, dashed)
-	}
-	if text := documented.GetDefaultText(); text != "" && documented.TakesValue() && !strings.Contains(usage, "(default: ") {
-		usage += " (default: " + text + ")"
-	}
-	return strings.Join(names, ", ") + "\n: " + plain(usage) + "\n\n"
+	return entry + "\n: " + plain(o.Text()) + "\n\n"
 }

@@ -131,8 +131,8 @@ func requireGoodHelp(t *testing.T, help string) {
 	_, options, found := strings.Cut(help, "OPTIONS:")
 	require.True(t, found)
 	for line := range strings.Lines(options) {
-		if strings.HasPrefix(strings.TrimSpace(line), "--") {
-			require.Regexp(t, `^ +--[a-z-]+( [A-Z]+)?(, --?[a-zA-Z]+( [A-Z]+)?)* {2,}\S`, line)
+		if strings.HasPrefix(line, "   -") {
+			require.Regexp(t, `^ +(-\w, )?--[a-z-]+( [A-Z]+)?( {2,}\S|\n$)`, line)
 		}
 		require.LessOrEqual(t, strings.Count(line, "(default:"), 1, line)
 	}
@@ -147,7 +147,9 @@ func TestDefaultsAreAsTold(t *testing.T) {
 	s := newStation(t)
 	help := s.must("run", "--help")
 	for option, value := range map[string]string{"ttl": "2m", "poll": "1s", "grace": "10s", "if-lost": "term", "conflict-exit-code": "121"} {
-		require.Regexp(t, `--`+option+` .*\(default: `+value+`\)`, help)
+		_, text, _ := strings.Cut(help, "--"+option+" ")
+		text, _, _ = strings.Cut(text, "   --")
+		require.Contains(t, strings.Join(strings.Fields(text), " "), "(default: "+value+")")
 	}
 	s.hold("lock")
 	require.InDelta(t, 120, s.lock("lock").TTL, 0)
@@ -173,14 +175,14 @@ func TestNoArgumentIsHelp(t *testing.T) {
 		"wait --members %s %s": {125, "it waits for the whole group"},
 		"wait -- %s":           {125, "it waits for the whole group"},
 		"status %s":            {0, "%s"},
-		"acquire --pid 0 %s":   {125, "not the number of a process"},
+		"acquire --pid 0 %s":   {125, "must be at least 1"},
 		"release --token t %s": {122, `lock "%s" is lost`},
 		"break --force %s":     {0, "%s"},
 		"break -- %s":          {0, "%s"},
-		"clean %s":             {125, `unexpected "%s"`},
+		"clean %s":             {125, `"%s" needs --results`},
 		"clean --results %s":   {0, "no results to forget"},
 		"history %s":           {0, ""},
-		"report %s":            {125, `report: "%s": there is nothing to name`},
+		"report %s":            {125, `report: unexpected "%s": `},
 		"doctor %s":            {125, `unexpected "%s"`},
 		"doctor --join %s":     {125, `unexpected "%s"`},
 		"-d . -q status -- %s": {0, ""},

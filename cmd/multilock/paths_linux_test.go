@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/urfave/cli/v2"
 
 	main "github.com/multilock/go/cmd/multilock"
 	"github.com/multilock/go/cmd/multilock/internal/help"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
 // namedPath is a way for the user to name a path, which root uses in a directory where others
@@ -83,16 +83,15 @@ func namedPaths() map[string]namedPath {
 // does where others can write.
 func TestNamedPathsAreComplete(t *testing.T) {
 	t.Parallel()
-	placeholder := regexp.MustCompile("`[^`]*(FILE|DIR|PATH)[^`]*`")
+	placeholder := regexp.MustCompile("FILE|DIR|PATH")
 	want := map[string]bool{"source": true} // a URL, which may be that of a directory
-	main.EachFlag(func(command string, f cli.Flag) {
-		usage := f.(cli.DocGenerationFlag).GetUsage() //nolint:forcetypeassert // all of the library's are
-		switch name := f.Names()[0]; {
-		case !placeholder.MatchString(usage), want[name]: // each command has the program's own options, too
-		case command == "multilock":
-			want[name] = true
+	main.EachOption(func(command string, o *options.Option) {
+		switch {
+		case !placeholder.MatchString(o.Word()):
+		case o.Common:
+			want[o.Name] = true
 		default:
-			want[command+" "+name] = true
+			want[command+" "+o.Name] = true
 		}
 	})
 	for command, usage := range main.Arguments() {

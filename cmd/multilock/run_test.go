@@ -113,7 +113,7 @@ func TestRunJSONDescriptor(t *testing.T) {
 	for stderr, args := range map[string][]string{
 		"--json-fd: descriptor 2 is one of the job's":     {"--json", "--json-fd", "2"},
 		"--json-fd: descriptor 77: bad file descriptor":   {"--json", "--json-fd", "77"},
-		"--json-fd says where JSON goes: it needs --json": {"--json-fd", "3"},
+		"--json-fd needs --json: it says where JSON goes": {"--json-fd", "3"},
 	} {
 		cmd := s.command(slices.Concat([]string{"run"}, args, []string{"--", "true"})...)
 		got := s.finish(cmd)

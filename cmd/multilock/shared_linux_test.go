@@ -64,7 +64,6 @@ func TestSharedOptions(t *testing.T) {
 		want  string
 	}{
 		{[]string{"--shared", "-n", "db"}, "write -n db.shared, there and here"},
-		{[]string{"--shared", "-n", "db.shared", "--once"}, "leave them out"},
 		{[]string{"--slots", "2", "-n", "db.shared"}, "which readers share"},
 	} {
 		got := s.run(append(append([]string{"run"}, test.words...), "--", "true")...)

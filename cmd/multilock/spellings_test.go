@@ -11,21 +11,20 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/help"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
-func appForTests() *cli.App {
-	return newApp(&command.Env{Env: &console.Env{Getenv: func(string) string { return "" }}})
+func envForTests() *command.Env {
+	return &command.Env{Env: &console.Env{Getenv: func(string) string { return "" }}}
 }
 
-// eachFlag calls back for each option of each command, and of the program.
-func eachFlag(app *cli.App, do func(command string, f cli.Flag)) {
-	for _, f := range app.Flags {
-		do("multilock", f)
-	}
-	for _, c := range app.Commands {
-		for _, f := range c.Flags {
-			do(c.Name, f)
+func appForTests() *cli.App { return newApp(envForTests()) }
+
+// eachOption calls back for each option of each command, and of the program.
+func eachOption(do func(command string, o *options.Option)) {
+	for _, name := range append(command.Names(appForTests()), options.Program) {
+		for _, o := range options.Of(name) {
+			do(name, o)
 		}
 	}
 }
@@ -38,51 +37,34 @@ func TestOneMeaningPerLetter(t *testing.T) {
 		takesValue bool
 	}
 	means, from := map[string]meaning{}, map[string]string{}
-	eachFlag(appForTests(), func(command string, f cli.Flag) {
-		for _, name := range f.Names() {
-			if len(name) > 1 {
-				continue
-			}
-			this := meaning{f.Names()[0], takesValue(f)}
-			if known, found := means[name]; found {
-				require.Equal(t, known, this, "-%s of %q and of %q", name, from[name], command)
-			}
-			means[name], from[name] = this, command
+	eachOption(func(command string, o *options.Option) {
+		if o.Letter == "" {
+			return
 		}
+		this := meaning{o.Name, o.TakesValue()}
+		if known, found := means[o.Letter]; found {
+			require.Equal(t, known, this, "-%s of %q and of %q", o.Letter, from[o.Letter], command)
+		}
+		means[o.Letter], from[o.Letter] = this, command
 	})
 	require.Equal(t, meaning{"wait", true}, means["w"])
-	require.Equal(t, meaning{"help", false}, means["h"])
+	require.NotContains(t, means, "h")
 	require.Greater(t, len(means), 8)
 }
 
-// Former spellings are these, and no new ones: they mean different things in different commands.
+// A former letter that means another option elsewhere is one of these, and there are no new ones.
 func TestFormerSpellings(t *testing.T) {
-	former := map[string]bool{}
-	shown := map[string][]string{}
-	eachFlag(appForTests(), func(c string, f cli.Flag) {
-		shown[c] = append(shown[c], f.Names()...)
-	})
-	eachFlag(appForTests(), func(c string, f cli.Flag) {
-		for _, name := range strings.Fields("l lockname maxage w t f r timeout on-lost every") {
-			if command.Formerly(f, name) {
-				former[c+" "+name+" "+f.Names()[0]] = true
-				require.NotContains(t, shown[c], name, "two options of %s", c)
-				require.NotContains(t, f.String(), "-"+name+" ")
+	known := strings.Fields("status:w release:t break:t break:f clean:r wait:t doctor:t")
+	eachOption(func(command string, o *options.Option) {
+		for _, former := range strings.Fields(o.Former) {
+			for _, other := range options.Accepted(command) {
+				require.False(t, other != o && other.Called(former), "two options of %s: %s", command, former)
+			}
+			if len(former) == 1 && former != "l" {
+				require.Contains(t, known, command+":"+former)
 			}
 		}
 	})
-	for _, want := range []string{
-		"status w watch", "release t token", "break t token", "break f force", "clean r results", "run l name", "multilock lockname name", "run maxage max-age",
-		"wait t wait", "wait timeout wait", "doctor t wait", "batch timeout max-runtime", "run timeout max-runtime", "run on-lost if-lost", "status every interval",
-	} {
-		require.True(t, former[want], want)
-	}
-	for was := range former {
-		c, rest, _ := strings.Cut(was, " ")
-		if letter, _, _ := strings.Cut(rest, " "); len(letter) == 1 && letter != "l" {
-			require.Contains(t, []string{"status w watch", "release t token", "break t token", "break f force", "clean r results", "wait t wait", "doctor t wait"}, was, "%s: no new letter may have two meanings", c)
-		}
-	}
 }
 
 // They go on working, before and after the command's name, glued or not.
@@ -94,19 +76,19 @@ func TestFormerSpellingsWork(t *testing.T) {
 		"-l N -g G run --lockname=M x":        {"name": "M", "group": "G"},
 		"run -lockname N x":                   {"name": "N"},
 		"run -l N --name M x":                 {"name": "M"},
-		"run --maxage 5 x":                    {"max-age": "5s"},
-		"run --maxage=5 --max-age 6 x":        {"max-age": "6s"},
-		"run -maxage 5 x":                     {"max-age": "5s"},
+		"run --maxage 5 x":                    {"max-age": "5"},
+		"run --maxage=5 --max-age 6 x":        {"max-age": "6"},
+		"run -maxage 5 x":                     {"max-age": "5"},
 		"status -w x":                         {"watch": "true"},
 		"status -qw x":                        {"watch": "true", "quiet": "true"},
 		"break -ft T x":                       {"force": "true", "token": "T"},
 		"release -tT x":                       {"token": "T"},
 		"clean -r x":                          {"results": "true"},
-		"run --timeout 5 x":                   {"max-runtime": "5s"},
-		"run --max-runtime 5 x":               {"max-runtime": "5s"},
-		"batch --timeout 5 x":                 {"max-runtime": "5s"},
-		"batch --max-runtime 5 x":             {"max-runtime": "5s"},
-		"batch --timeout=4 --max-runtime 5 x": {"max-runtime": "5s"},
+		"run --timeout 5 x":                   {"max-runtime": "5"},
+		"run --max-runtime 5 x":               {"max-runtime": "5"},
+		"batch --timeout 5 x":                 {"max-runtime": "5"},
+		"batch --max-runtime 5 x":             {"max-runtime": "5"},
+		"batch --timeout=4 --max-runtime 5 x": {"max-runtime": "5"},
 	} {
 		got, err := parse(t, strings.Fields(line)...)
 		require.NoError(t, err, line)
@@ -114,12 +96,5 @@ func TestFormerSpellingsWork(t *testing.T) {
 		for name, value := range want {
 			require.Equal(t, value, got.options[name], "%s of %s", name, line)
 		}
-	}
-}
-
-// -h shows each command that is listed on one screen, which is written for it.
-func TestEachCommandHasAScreen(t *testing.T) {
-	for _, c := range appForTests().VisibleCommands() {
-		require.NotEmpty(t, help.Short(c.Name), c.Name)
 	}
 }

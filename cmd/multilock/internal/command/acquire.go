@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/multilock"
@@ -28,7 +28,6 @@ type acquireOptions struct {
 	common
 	holding
 	probing
-	sharing
 	wait   console.WaitLimit
 	pid    console.Number
 	detach bool
@@ -50,16 +49,18 @@ func Acquire(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "acquire",
 		Usage:     "take the lock for a shell script, and print its token",
-		ArgsUsage: "[NAME]",
-		Description: `Takes the lock and prints a token, with which "multilock release" gives it back.
+		ArgsUsage: "[options] NAME",
+		Description: `Takes the lock for a shell script and prints a token; if the script dies, the
+lock is given back. Ends with 121 if another process holds the lock.
+
+   token=$(multilock -d /shared acquire -n deploy --wait 10m) || exit
+   ...
+   multilock -d /shared release -n deploy --token "$token"
+
 A keeper in the background renews the lock while the process --pid lives (the
 calling shell, unless said otherwise) and releases it when that ends. The lock
 counts as held by that process; should the keeper be killed, it stays held until
 it is released, or --ttl has passed.
-
-   token=$(multilock -d /shared acquire -n deploy --wait 1m) || exit
-   ...
-   multilock -d /shared release -n deploy --token "$token"
 
 With --detach nobody renews the lock: it is held for --ttl, or until it is
 released, on whatever host. See multilock --help for the exit codes.
@@ -72,17 +73,16 @@ whoever wants it alone; the name ends in ".shared" (multilock run --help):
 ` + fairHelp + `
 
 ` + probeHelp,
-		Flags: append(slices.Concat(o.holding.flags(), []cli.Flag{o.queueFlag(), o.probeFlag()}, o.sharing.flags()),
-			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
-			&cli.GenericFlag{Name: "pid", Value: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
-			&cli.BoolFlag{Name: "detach", Destination: &o.detach, DisableDefaultText: true, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
-		),
+		Flags: e.Flags("acquire", options.Values{
+			"wait": &o.wait, "pid": &o.pid, "detach": &o.detach, "shared": &o.shared, "fair": &o.fair,
+			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe,
+		}),
 		Action: func(c *cli.Context) error {
 			var err error
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			if err = o.check(c); err != nil {
+			if err = o.read(c); err != nil {
 				return err
 			}
 			return o.locate(runAcquire(c.Context, e, o))
@@ -90,23 +90,12 @@ whoever wants it alone; the name ends in ".shared" (multilock run --help):
 	}
 }
 
-func (o *acquireOptions) check(c *cli.Context) error {
-	const name = "acquire"
-	switch {
-	case o.detach && !o.ttl.Given:
-		return console.Usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
-	case o.detach && o.pid.Given:
-		return console.Usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
-	case o.pid.Given && o.pid.Value < 1:
-		return console.Usagef(name, "--pid %d: not the number of a process", o.pid.Value)
-	}
+func (o *acquireOptions) read(c *cli.Context) error {
+	o.useTTL(&o.Place)
 	if err := o.readName(c, "a command is run with: multilock run -n NAME -- COMMAND"); err != nil {
 		return err
 	}
-	if err := errors.Join(o.checkName(name, o.Name), o.checkQueue(name, o.wait)); err != nil {
-		return err
-	}
-	return o.holding.check(name, o.UsualTTL())
+	return o.checkName("acquire", o.Name)
 }
 
 func runAcquire(ctx context.Context, e *Env, o *acquireOptions) error {

@@ -145,7 +145,7 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said 
 		return nil, err
 	}
 	onBehalf := func(opt multilock.Options) multilock.Terms { return multilock.OnBehalf{Options: opt, Owner: k.Owner} }
-	return (&sharing{k.Shared}).take(ctx, e, src, request{k.Place.Name, opt, onBehalf, k.Wait, console.Output{Quiet: true}})
+	return (&holding{shared: k.Shared}).take(ctx, e, src, request{k.Place.Name, opt, onBehalf, k.Wait, console.Output{Quiet: true}})
 }
 
 // answer reports the outcome to acquire.

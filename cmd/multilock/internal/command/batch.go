@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/internal/show"
@@ -38,7 +39,7 @@ type batchOptions struct {
 	timeout  console.Duration
 	grace    console.Duration
 	halt     haltPolicy
-	order    order
+	order    string
 	joblog   string
 	logs     string
 	results  string
@@ -62,13 +63,16 @@ func Batch(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "batch",
 		Usage:     "run a list of jobs, each once, on any number of hosts",
-		ArgsUsage: "FILE | COMMAND ::: VALUE...",
-		Description: `Runs every line of FILE (- is the standard input) with /bin/sh, each once over all hosts
-that are given the same list in the same group, at the same time or later:
+		ArgsUsage: "-g GROUP [options] FILE",
+		Description: `Runs each line of FILE (NAME<TAB>COMMAND, or COMMAND) once over all hosts that
+are given the same list. Started again, it goes on where it stopped.
 
-   multilock -d /shared -g convert batch -j 8 jobs.txt
+   multilock -d /shared -g convert batch -j 8 --retries 2 jobs.txt
+   multilock -d /shared -g convert logs --failed      what the failed ones said
+   multilock -d /shared -g convert clean --results    forget all, for a new start
 
-The group has to be named: by -g, MULTILOCK_GROUP or a configuration file.
+FILE - is the standard input; /bin/sh runs the lines. Hosts that are given the list in the
+same group may start at the same time or later. The group has to be named: by -g, MULTILOCK_GROUP or a configuration file.
 All lines are NAME<TAB>COMMAND, or all are a command alone, which is then called by its
 number. Empty lines and lines that begin with # are skipped. A byte order mark at the
 beginning, and the CR at the ends of all lines, are left out with a warning; a list in which
@@ -137,75 +141,34 @@ With --load and --memfree this host begins no job while others, or what runs alr
 it busy, and then one, a second later two, and so on. A job that runs is left alone; what
 this host has claimed and does not begin goes to hosts that have nothing to do.
 
-A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
-
 ` + console.ExitTable,
-		Flags: append(slices.Concat(o.holding.flags(), o.disclosure.flags(), []cli.Flag{o.probeFlag()}, o.limits.flags()),
-			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
-			&cli.GenericFlag{Name: "mem", Value: &o.memory, Usage: "give jobs that say what they need this `SIZE` of memory, all of them here together, such as 60G (default: all that this host has)", Category: "JOBS"},
-			&cli.GenericFlag{Name: "needs", Value: &o.needs, Usage: "what each job needs, as in a line `NEEDS` above the list, such as 'cpus=4 mem=8G'; to be the same on all hosts", Category: "JOBS"},
-			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
-			formerly(&cli.GenericFlag{Name: "max-runtime", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"}, "timeout"),
-			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
-			&cli.BoolFlag{Name: "retry-failed", Destination: &o.again, DisableDefaultText: true, Usage: "first forget the results of all jobs that have failed for good, so that they run again; say it on one host", Category: "JOBS"},
-			&cli.BoolFlag{Name: "add", Destination: &o.add, DisableDefaultText: true, Usage: "the list may begin with the one that the group was given, and adds to it what is behind that; say it on each host that is given the longer list", Category: "JOBS"},
-			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
-			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
-			&cli.GenericFlag{Name: "shell", Value: &o.shell, Usage: "the `SHELL` that runs the commands, and its options, such as bash or 'bash -o pipefail'; to be the same on all hosts (default: /bin/sh)", Category: "JOBS"},
-			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "FILE is NAME NUL COMMAND NUL for each job (NAME may be empty): any other byte is a part of them, and there are no comments, BARRIER or NEEDS", Category: "JOBS"},
-			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "give each job, in MULTILOCK_FENCE, a number above those of its attempts under earlier locks; jobs that are claimed together share one", Category: "JOBS"},
-			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
-			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
-			&cli.StringFlag{Name: "results", Destination: &o.results, Usage: "keep it in this `DIRECTORY`, in NAME/stdout and NAME/stderr, with the job's number in NAME/seq", Category: "OUTPUT"},
-			&cli.BoolFlag{Name: "separate", Destination: &o.separate, DisableDefaultText: true, Usage: "keep standard output and error apart: \"multilock logs NAME\" prints each to its own", Category: "OUTPUT"},
-			&cli.BoolFlag{Name: "print", Destination: &o.print, DisableDefaultText: true, Usage: "print here, too, what the jobs of this host print, line by line; the summary goes to the standard error then", Category: "OUTPUT"},
-			&cli.BoolFlag{Name: "tag", Destination: &o.tag, DisableDefaultText: true, Usage: "do so with the job's name and a tab before each line", Category: "OUTPUT"},
-			o.output.flag(),
-			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
-		),
-		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Flags: e.Flags("batch", options.Values{
+			"jobs": &o.jobs, "mem": &o.memory, "needs": &o.needs, "load": &o.load, "memfree": &o.memFree, "retries": &o.retries, "max-runtime": &o.timeout, "grace": &o.grace,
+			"retry-failed": &o.again, "add": &o.add, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,
+			"logs": &o.logs, "results": &o.results, "separate": &o.separate, "print": &o.print, "tag": &o.tag, "output": (*string)(&o.output), "joblog": &o.joblog,
+			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe, "label": &o.label, "redact": &o.redact,
+		}),
+		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
-// read reads the options and finds what contradicts itself.
-func (o *batchOptions) read(c *cli.Context, e *Env) error {
+// read finds what contradicts itself, beyond the relations between options.
+func (o *batchOptions) read(c *cli.Context) error {
 	const name = "batch"
-	if err := o.disclosure.read(c, e); err != nil {
-		return err
-	}
 	o.list = c.Args().First()
 	if slices.Contains(c.Args().Slice(), argsMark) {
 		o.args = c.Args().Slice()
 	}
-	if !o.grace.Given {
-		o.grace.Value = defaultGrace
-	}
+	o.useTTL(&o.Place)
 	switch {
 	case len(o.args) > 0 && o.null:
 		return console.Usagef(name, "--null is for a list in a file")
 	case len(o.args) == 0 && c.Args().Len() != 1:
 		return console.Usagef(name, "name one file with the jobs, or - for the standard input; or write: COMMAND ::: VALUE...")
-	case givenAt(c, "name") != nil:
-		return console.Usagef(name, "the names of the jobs come from the list; use -g for the group")
 	case !o.GroupGiven:
 		return console.Usagef(name, "a group has one list of jobs: name it with -g GROUP, one for each list")
-	case o.jobs.Given && o.jobs.Value < 1:
-		return console.Usagef(name, "-j %d: must be at least 1", o.jobs.Value)
-	case o.retries.Value < 0:
-		return console.Usagef(name, "--retries %d: must not be negative", o.retries.Value)
-	case o.timeout.Given && o.timeout.Value == 0:
-		return console.Usagef(name, "--max-runtime 0: leave the option out for no limit")
-	case o.logs != "" && o.results != "":
-		return console.Usagef(name, "--logs and --results are two places for the same")
-	case (o.print || o.tag) && o.JSON:
-		return console.Usagef(name, "--print and --tag print what jobs print where the JSON is to be: leave one of them out")
-	case o.logs != "" && o.separate:
-		return console.Usagef(name, "--separate: a file of --logs has both; use --results")
 	}
-	if err := o.checkHost(name); err != nil {
-		return err
-	}
-	return o.check(name, o.UsualTTL())
+	return o.checkHost(name)
 }
 
 // run reads the list and works through it.
@@ -256,7 +219,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	}
 	b, err := batch.New(src.Locks, r.jobs(), batch.Options{
 		TTL: lock.TTL, Poll: lock.Poll, StalePolicy: lock.StalePolicy, User: o.User, Batch: lock.Batch, Processes: true,
-		Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence,
+		Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: map[string]batch.Order{"random": batch.OrderRandom}[o.order], Busy: o.busy(e.Say), Fence: o.fence,
 		Barriers: list.barriers, Needs: list.needs.needs, Shell: list.shell.String(), Add: o.add, Label: o.label,
 		Memory: int64(list.memory), //nolint:gosec // no host has more
 	})
@@ -337,27 +300,8 @@ func halted(err error) error {
 	return &console.CodedError{Code: console.ExitNotDone, Err: err}
 }
 
-// order is a flag's value.
-type order struct{ batch.Order }
-
-func (o *order) String() string { return "" }
-
-func (o *order) Set(text string) error {
-	switch text {
-	case "list":
-		o.Order = batch.OrderList
-	case "random":
-		o.Order = batch.OrderRandom
-	default:
-		return errors.New("write list or random")
-	}
-	return nil
-}
-
 // haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.
 type haltPolicy struct{ batch.Halt }
-
-func (h *haltPolicy) String() string { return "" }
 
 func (h *haltPolicy) Set(text string) error {
 	if text == "never" {

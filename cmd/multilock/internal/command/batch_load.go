@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/load"
 )
@@ -18,13 +16,6 @@ import (
 type limits struct {
 	load    loadLimit
 	memFree memorySize
-}
-
-func (l *limits) flags() []cli.Flag {
-	return []cli.Flag{
-		&cli.GenericFlag{Name: "load", Value: &l.load, Usage: "begin no job while this host's load average (of one minute) is above `N`, or N% of its processors", Category: "JOBS"},
-		&cli.GenericFlag{Name: "memfree", Value: &l.memFree, Usage: "begin no job while less than this `SIZE` of memory is available on this host, such as 500M or 8G", Category: "JOBS"},
-	}
 }
 
 // checkHost rejects limits that this host cannot measure or never meets.
@@ -87,8 +78,6 @@ func (l *limits) shortage() (string, error) {
 
 // loadLimit is the value of --load, 0 if not given.
 type loadLimit float64
-
-func (l *loadLimit) String() string { return "" }
 
 func (l *loadLimit) Set(text string) error {
 	number, percent := strings.CutSuffix(text, "%")

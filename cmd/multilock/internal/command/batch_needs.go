@@ -72,8 +72,6 @@ func parseNeeds(text string) (n batch.Needs, err error) {
 // needs is the value of --needs.
 type needs struct{ batch.Needs }
 
-func (n *needs) String() string { return "" }
-
 func (n *needs) Set(text string) (err error) {
 	if n.Needs, err = parseNeeds(text); err != nil || len(strings.Fields(text)) == 0 {
 		return errors.New("write 'cpus=4 mem=8G', or one of both")

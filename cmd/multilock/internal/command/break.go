@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/internal/bounded"
@@ -36,11 +37,13 @@ func Break(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "break",
 		Usage:     "break a lock whose holder is dead",
-		ArgsUsage: "[NAME]",
-		Description: `Breaks the lock NAME if its holder is dead, watching it for as long as it takes to
-be sure. A living holder's lock is left alone (exit code 121), unless --force is
-given: then the holder notices at its next renewal, and "multilock run" ends its
-job. With --token, only that one acquisition is broken, none that came after it.
+		ArgsUsage: "[options] NAME",
+		Description: `Clears the lock if its holder is dead, and watches it for as long as it takes to
+be sure. Ends with 121 if the holder lives. "multilock clean" clears all locks
+whose holders are dead.
+
+With --force a living holder's lock is broken, too: the holder notices at its next
+renewal, and "multilock run" ends its job.
 
 --force frees the lock at once, and until the old holder notices, its job and that of the
 next holder may run at the same time: for a heartbeat (a tenth of the TTL) and the grace of
@@ -48,21 +51,9 @@ the job, and for the TTL if the old holder has lost its file server. "multilock 
 returns when that time is over, or when the old holder and its job have ended on this host.
 With --now it returns at once. A script under "multilock acquire", and a job with
 --if-lost ignore, are not ended at all.`,
-		Flags: []cli.Flag{
-			formerly(&cli.BoolFlag{Name: "force", Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives; its job may go on until the holder notices"}, "f"),
-			&cli.BoolFlag{Name: "now", Destination: &o.now, DisableDefaultText: true, Usage: "with --force: do not wait until the old holder must have noticed"},
-			formerly(&cli.StringFlag{Name: "token", Destination: &o.token, Usage: "break it only if it has this `TOKEN` (see status --json)"}, "t"),
-			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"}, "maxage"),
-		},
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Flags:  e.Flags("break", options.Values{"force": &o.force, "now": &o.now, "token": &o.token, "max-age": &o.maxAge}),
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.readName(c, `"multilock clean" clears all that are dead`) }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
-}
-
-func (o *breakOptions) check(c *cli.Context) error {
-	if o.now && !o.force {
-		return console.Usagef("break", "--now leaves out the wait after --force: it needs --force")
-	}
-	return o.readName(c, `"multilock clean" clears all that are dead`)
 }
 
 func (o *breakOptions) run(ctx context.Context, e *Env, src *place.Source) error {

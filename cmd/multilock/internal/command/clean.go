@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/internal/parallel"
@@ -24,7 +25,6 @@ type cleanOptions struct {
 	// failedOnly leaves all results alone but those of jobs that have failed for good.
 	failedOnly bool
 	keep       console.Duration
-	names      []string
 }
 
 // cleanReport is what "clean --json" prints.
@@ -44,8 +44,11 @@ func Clean(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "clean",
 		Usage:     "clear dead locks and leftovers, or forget results or history",
-		ArgsUsage: "[--results [NAME...] | --history]",
-		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
+		ArgsUsage: "[options] [--results [NAME...] | --history]",
+		Description: `Clears dead locks and leftovers; or forgets results, so that jobs run again; or
+removes old days of the history. What lives is left alone.
+
+It breaks every lock of the group whose holder is dead, watching the silent ones for
 as long as it takes to be sure, and removes what crashed contenders left behind: also
 the tickets of those who died while they stood in line (--fair).
 Living holders are left alone. Nobody needs this for correctness: whoever wants
@@ -60,32 +63,11 @@ results of jobs that have failed for good are forgotten.
 With --history it removes from the group's history the days that ended longer ago than
 --keep says, by the file server's clock. Whoever is the first of its host to write there
 on a day does the same, with MULTILOCK_HISTORY_KEEP (90d; 0 keeps all for ever).`,
-		Flags: []cli.Flag{
-			formerly(&cli.BoolFlag{Name: "results", Destination: &o.results, DisableDefaultText: true, Usage: "forget the results of jobs instead, of the NAMEs or of all"}, "r"),
-			&cli.BoolFlag{Name: "failed", Destination: &o.failedOnly, DisableDefaultText: true, Usage: "with --results: only of jobs that have failed for good"},
-			&cli.BoolFlag{Name: "history", Destination: &o.history, DisableDefaultText: true, Usage: "remove old days of the history instead"},
-			&cli.GenericFlag{Name: "keep", Value: &o.keep, Usage: "with --history: leave the last `DURATION` (default: 90d) [$" + place.EnvHistoryKeep + "]"},
-			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "only say what would be done"},
-			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"}, "maxage"),
-		},
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Flags: e.Flags("clean", options.Values{
+			"results": &o.results, "failed": &o.failedOnly, "history": &o.history, "keep": &o.keep, "dry-run": &o.dryRun, "max-age": &o.maxAge,
+		}),
+		Action: action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
-}
-
-func (o *cleanOptions) check(c *cli.Context) error {
-	o.names = namesAsked(c)
-	switch {
-	case o.history && o.results:
-		return console.Usagef("clean", "--history and --results are two things; do one after the other")
-	case o.failedOnly && !o.results:
-		return console.Usagef("clean", "--failed says which results to forget: it needs --results")
-	case o.keep.Given && !o.history:
-		return console.Usagef("clean", "--keep says how much of the history to leave: it needs --history")
-	}
-	if len(o.names) > 0 && !o.results {
-		return console.Usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
-	}
-	return nil
 }
 
 func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error {

@@ -70,7 +70,7 @@ func (o *batchOptions) forgetFailed(ctx context.Context, e *Env, src *place.Sour
 		return err
 	}
 	report := &forgetReport{DryRun: o.dryRun}
-	f := forgetting{cleanOptions: &cleanOptions{common: o.common, dryRun: o.dryRun, failedOnly: true, names: namesOf(list)}, src: src, ledger: ledger, report: report}
+	f := forgetting{cleanOptions: &cleanOptions{common: common{o.Place, o.Output, namesOf(list)}, dryRun: o.dryRun, failedOnly: true}, src: src, ledger: ledger, report: report}
 	if err := f.failed(ctx); err != nil && !errors.Is(err, multilock.ErrHeld) {
 		return err
 	}

@@ -18,7 +18,7 @@ var completions embed.FS
 func Completion(e *Env) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print what bash, zsh or fish need to complete command lines", ArgsUsage: "bash|zsh|fish",
-		Description: `Prints a script that completes commands, options, and the names of locks and jobs:
+		Description: `Prints a script that completes commands, options, and the names of locks.
 
    source <(multilock completion bash)         in ~/.bashrc
    source <(multilock completion zsh)          in ~/.zshrc, after compinit
@@ -28,7 +28,7 @@ Names are looked up where -d and -g, or the environment, say; a file server that
 not answer within two seconds is not waited for. A key that is pressed runs the multilock
 in PATH, even if another one is typed, such as ./multilock.`,
 		Action: func(c *cli.Context) error {
-			if err := noName(c); err != nil {
+			if err := e.check(c); err != nil {
 				return err
 			}
 			script, err := fs.ReadFile(completions, "completion/"+c.Args().First())

@@ -23,31 +23,29 @@ func Config(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:  "config",
 		Usage: "show which settings apply here, and whence",
-		Description: `Shows where locks live, their group, their time to live, whom to believe, and what
-says so: an option, a variable, a file, or the program itself, in this order.
+		Description: `Shows which settings apply here, and what says so: an option, a variable, a file
+(/etc/multilock.conf, or ~/.config/multilock/config, which counts more), or the
+program itself. The files are optional, and TOML:
 
-The files are /etc/multilock.conf and ~/.config/multilock/config (of a user, which
-counts more), or the one that MULTILOCK_CONFIG names; with "none", no file is read.
-They are optional, and TOML:
-
-   dir   = "/shared/jobs"       # as -d; or source = "mongodb://USER@HOST/DB.COLLECTION"
+   dir   = "/shared/jobs"       # as -d; or source = "mongodb://..."
    group = "nightly"            # as -g
    ttl   = "5m"                 # as --ttl
    trust = "ada,bob"            # as --trust
-   local = true                 # locks are for this host alone: do not warn of that
+   local = true                 # locks are for this host alone: no warning
    require_shared = true        # as --require-shared
 
-A file that somebody else can write to is refused, and nothing is locked then. No
+MULTILOCK_CONFIG names a file in their place; with "none", no file is read. A file that
+another user can write to is refused, and nothing is locked then. No
 password belongs into it: see multilock help environment.`,
 		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
+			if err := e.check(c); err != nil {
 				return err
 			}
-			settings, files, err := e.Kinds.Settings(askedOf(c), e.Env)
+			settings, files, err := e.Kinds.Settings(e.asked, e.Env)
 			if err != nil {
 				return &console.UsageError{Command: "config", Err: err}
 			}
-			if commonBool(c, "json") {
+			if e.out.JSON {
 				return e.PrintJSON(configReport{settings, append([]string{}, files...)})
 			}
 			return printSettings(e, settings)

@@ -1,10 +1,6 @@
 package command
 
 import (
-	"strconv"
-
-	"github.com/urfave/cli/v2"
-
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/internal/redact"
 )
@@ -14,29 +10,6 @@ import (
 type disclosure struct {
 	label  string // what they learn instead
 	redact bool
-}
-
-const envRedact = "MULTILOCK_REDACT"
-
-func (d *disclosure) flags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "label", Destination: &d.label, Usage: "record and show this `TEXT` in place of the command line", Category: "OUTPUT"},
-		&cli.BoolFlag{Name: "redact", Destination: &d.redact, Value: true, DisableDefaultText: true, Usage: "record and show ... for what looks like a secret in a command line, such as --password X (default; --redact=false if not) [$" + envRedact + "]", Category: "OUTPUT"},
-	}
-}
-
-// read completes the options by the environment.
-func (d *disclosure) read(c *cli.Context, e *Env) (err error) {
-	command := c.Command.Name
-	if givenAt(c, "label") != nil && d.label == "" {
-		return console.Usagef(command, "--label is empty")
-	}
-	if text := e.Getenv(envRedact); text != "" && givenAt(c, "redact") == nil {
-		if d.redact, err = strconv.ParseBool(text); err != nil {
-			return console.Usagef(command, "%s=%q: write 1 or 0", envRedact, text)
-		}
-	}
-	return nil
 }
 
 // words is what is shown of a command.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/jointest"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/internal/bounded"
@@ -27,28 +27,28 @@ type doctorOptions struct {
 	expect  console.Number
 }
 
-// defaultDoctorTimeout is longer than most servers take to restart, and shorter than
-// people wait for an answer.
-const defaultDoctorTimeout = 30 * time.Second
-
 // Doctor examines the place where locks live.
 func Doctor(e *Env) *cli.Command {
 	o := &doctorOptions{}
 	return &cli.Command{
-		Name:  "doctor",
-		Usage: "look whether locks can be relied on here, and say what is promised",
-		Description: `Examines the place where the locks live: what it is, how it is mounted, whether it
+		ArgsUsage: "[options]",
+		Name:      "doctor",
+		Usage:     "look whether locks can be relied on here, and say what is promised",
+		Description: `Says whether locks can be relied on here, and what to do if not. Exit code 1:
+there is a warning. It leaves nothing behind, but for --mark.
+
+   for i in 1 2 3; do
+     ssh host$i multilock -d /shared doctor --join --expect 3 &
+   done; wait
+
+It examines the place where the locks live: what it is, how it is mounted, whether it
 keeps the rules that locks are built on, how far its clock is from this host's. Then it
 takes a lock of its own and gives it back (where that frees it: of a cooking lock it
 looks at one), and lists what can be relied on. It leaves nothing but the directories
 that the first use makes, and touches no lock of others.
 
 With --join several hosts, each given the same line at the same time, try whether locks
-keep them apart, which none of them can find out alone:
-
-   for i in 1 2 3; do ssh host$i multilock -d /shared doctor --join --expect 3 & done; wait
-
-They find each other in the place itself, take turns with one lock for some seconds,
+keep them apart, which none of them can find out alone. They find each other in the place itself, take turns with one lock for some seconds,
 compare what they saw, and tell of each other what they found. Whoever waits for the
 others in vain says where it looked. The locks are called doctor-join and
 doctor-join-NUMBER; all that stays is the counter of the first one's fencing numbers.
@@ -60,32 +60,15 @@ file: so nothing is locked, and no job runs, where the share is not mounted.
 
 Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
 here or would not be safe, and if no other host joined or stayed to the end.`,
-		Flags: []cli.Flag{
-			formerly(&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.timeout, Usage: "wait no longer than this `DURATION` for an answer (default: 30s)"}, "timeout", "t"),
-			toggle("join", "try it together with other hosts that run the same line now; --wait is for how long", ""),
-			toggle("mark", "mark the directory as one that hosts share, for --require-shared", ""),
-			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` hosts take part in --join, this one included (default: 2)"},
-		},
+		Flags: e.Flags("doctor", options.Values{"wait": &o.timeout, "join": &o.join, "mark": &o.mark, "expect": &o.expect}),
 		Action: func(c *cli.Context) error {
 			var err error
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			if !o.timeout.Given {
-				o.timeout.Value = defaultDoctorTimeout
-			}
-			o.join, o.mark = c.Bool("join"), c.Bool("mark")
 			o.RequireShared = o.RequireShared && !o.mark
-			switch {
-			case c.Args().Present():
-				return console.Usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
-			case o.mark && !o.IsFiles():
+			if o.mark && !o.IsFiles() {
 				return console.Usagef("doctor", "--mark: only a directory is marked, and all hosts see the same server")
-			case o.timeout.Value == 0:
-				return console.Usagef("doctor", "--wait 0: it needs some time")
-			}
-			if err := errors.Join(noName(c), o.checkJoin()); err != nil {
-				return err
 			}
 			return runDoctor(c.Context, e, o)
 		},

@@ -15,23 +15,6 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// defaultJoinHosts is the least number of hosts that can try anything together.
-const defaultJoinHosts = 2
-
-// checkJoin finds what contradicts itself.
-func (o *doctorOptions) checkJoin() error {
-	switch {
-	case o.expect.Given && !o.join:
-		return console.Usagef("doctor", "--expect is how many hosts take part in --join")
-	case o.expect.Given && o.expect.Value < defaultJoinHosts:
-		return console.Usagef("doctor", "--expect %d: this host counts, so write 2 for one other", o.expect.Value)
-	}
-	if !o.expect.Given {
-		o.expect.Value = defaultJoinHosts
-	}
-	return nil
-}
-
 // tryTogether has this host and others try locks between them, and adds what came
 // of it. The error is for what kept it from coming to an end.
 func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Source, spec jointest.Spec, o *doctorOptions) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/multilock/source"
@@ -23,13 +24,10 @@ type historyOptions struct {
 	since, until console.Moment
 	limit        console.Number
 	events       eventKinds
-	names        []string
 }
 
 // eventKinds is a flag's value: comma-separated kinds of events.
 type eventKinds []source.EventKind
-
-func (k *eventKinds) String() string { return "" }
 
 func (k *eventKinds) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
@@ -55,10 +53,11 @@ func History(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "history",
 		Usage:     "show who acquired, released, lost and broke what",
-		ArgsUsage: "[NAME...]",
-		Description: `Lists what happened to the locks of the group, oldest first: who acquired,
-released, lost or broke what, when and on what evidence; runs with their exit
-codes and durations. Times are those of the hosts that wrote them, shown in the time
+		ArgsUsage: "[options] [NAME...]",
+		Description: `Shows which process acquired, released, lost or broke what, and how jobs ended.
+
+Lists what happened to the locks of the group, oldest first: when, and on what
+evidence; runs with their exit codes and durations. Times are those of the hosts that wrote them, shown in the time
 zone of this one, which the heading names (TZ chooses another); with --json, one object
 per line, they are in UTC.
 
@@ -69,23 +68,14 @@ zone (2026-05-31T14:30:00Z).
 The history of a group in a directory is kept for 90 days (MULTILOCK_HISTORY_KEEP), in
 files of a day each; "clean --history" removes older ones at once. In etcd it
 is 90 days, too; MongoDB keeps all.`,
-		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only from this `TIME` on: a duration before now such as 2h or 7d, or a date"},
-			&cli.GenericFlag{Name: "until", Value: &o.until, Usage: "only up to this `TIME`"},
-			&cli.GenericFlag{Name: "event", Value: &o.events, Usage: "only these `KINDS` of events, with commas between them: acquired, released, lost, broke, refused, committed, forgot"},
-			&cli.GenericFlag{Name: "limit", Value: &o.limit, Usage: "only the last `N` events"},
-		},
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Flags:  e.Flags("history", options.Values{"since": &o.since, "until": &o.until, "event": &o.events, "limit": &o.limit}),
+		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
-func (o *historyOptions) check(c *cli.Context) error {
-	o.names = namesAsked(c)
+func (o *historyOptions) read(*cli.Context) error {
 	if o.since.Given && o.until.Given && o.until.Value.Before(o.since.Value) {
 		return console.Usagef("history", "--until %s is before --since %s", &o.until, &o.since)
-	}
-	if o.limit.Given && o.limit.Value < 1 {
-		return console.Usagef("history", "--limit %d: must be at least 1", o.limit.Value)
 	}
 	return nil
 }

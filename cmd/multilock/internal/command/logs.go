@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/printed"
 	"github.com/multilock/go/cmd/multilock/internal/show"
@@ -25,7 +26,6 @@ type logsOptions struct {
 	follow bool
 	joblog bool
 	failed bool
-	names  []string
 }
 
 // Logs is the command "logs".
@@ -34,8 +34,10 @@ func Logs(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "logs",
 		Usage:     "show what the jobs of a batch have printed",
-		ArgsUsage: "[NAME...]",
-		Description: `Prints what the job NAME of a batch has printed, of all its attempts and on all hosts,
+		ArgsUsage: "-g GROUP [options] [NAME...]",
+		Description: `Shows what the jobs of a batch have printed.
+
+Prints what the job NAME has printed, of all its attempts and on all hosts,
 the older first, as it was. On a terminal all but text is masked: to see colors, try
 "multilock logs NAME | less -R". Between two attempts is a line "=== attempt N on HOST at TIME". Of "batch --separate" the job's
 standard error goes to the standard error. With --follow it goes on until the job has a
@@ -51,27 +53,14 @@ with their names in the place of their commands.
 
 What jobs print is kept with the locks, unless "batch --logs" or --results say otherwise,
 or the locks do not live in a directory. Exits with 1 if nothing is kept of NAME.`,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Destination: &o.follow, DisableDefaultText: true, Usage: "print what comes, until the job has a final result"},
-			&cli.BoolFlag{Name: "failed", Destination: &o.failed, DisableDefaultText: true, Usage: "print what the jobs have printed that failed, under how they did"},
-			&cli.BoolFlag{Name: "joblog", Destination: &o.joblog, DisableDefaultText: true, Usage: "print GNU parallel's --joblog of the whole group, from the results"},
-		},
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Flags:  e.Flags("logs", options.Values{"follow": &o.follow, "failed": &o.failed, "joblog": &o.joblog}),
+		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
-func (o *logsOptions) check(c *cli.Context) error {
-	const name = "logs"
-	o.names = namesAsked(c)
-	switch {
-	case o.joblog && (o.follow || o.failed || o.JSON || len(o.names) > 0):
-		return console.Usagef(name, "--joblog is about all jobs, and has a form of its own")
-	case o.failed && (o.follow || len(o.names) > 0):
-		return console.Usagef(name, "--failed chooses the jobs itself, and those have ended")
-	case o.follow && len(o.names) != 1:
-		return console.Usagef(name, "--follow: name one job")
-	case o.JSON && (o.failed || len(o.names) > 0):
-		return console.Usagef(name, "--json is for the list; what a job has printed is printed as it was")
+func (o *logsOptions) read(*cli.Context) error {
+	if o.follow && len(o.names) != 1 {
+		return console.Usagef("logs", "--follow: name one job")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
@@ -31,44 +32,26 @@ const metricsName = "metrics"
 func Metrics(e *Env) *cli.Command {
 	o := &metricsOptions{}
 	return &cli.Command{
-		Name:  metricsName,
-		Usage: "print numbers about the group's jobs for Prometheus, or write them for node_exporter",
-		Description: `Prints in the text format of Prometheus what the group's history and results tell:
-runs, failures, durations, waits, locks that were lost, broken or refused, missed
-ticks, when each job last succeeded, and whether it is overdue.
+		Name:      metricsName,
+		ArgsUsage: "[options]",
+		Usage:     "print numbers about the group's jobs for Prometheus, or write them for node_exporter",
+		Description: `Prints runs, failures, durations, waits, lost locks, missed ticks, and what is
+overdue, for Prometheus. One host is enough: all tell the same.
 
-   * * * * *  multilock -d /shared metrics --textfile /var/lib/node_exporter/multilock.prom
+   * * * * *  multilock -d /shared metrics --textfile /var/lib/node/jobs.prom
 
-FILE is replaced in one step, so node_exporter never reads half of it. One host is
-enough, for all tell the same; if several do it, add them up nowhere. If it cannot be
+The numbers come from the group's history and results: also locks that were broken or
+refused, and when each job last succeeded. FILE is replaced in one step, so node_exporter
+never reads half of it. If several hosts do it, add them up nowhere. If it cannot be
 written anew, the old one stays, and its age shows (node_textfile_mtime_seconds).
 
 Each job is told by its name; all lists of "batch" together have the name "#jobs", and
 what is beyond 1000 names has "#others". The counters start with the history: they
 are set back when "clean --history" removes some, which Prometheus takes as a restart.
-The whole history is read each time.
-
-A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "textfile", Destination: &o.textfile, Usage: "replace `FILE`, whose name should end in .prom, instead of printing"},
-			&cli.GenericFlag{Name: "within", Value: &o.within, Usage: "how long after its tick a job is not overdue yet, as a `DURATION` (default: half the time between two ticks)"},
-		},
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+The whole history is read each time.`,
+		Flags:  e.Flags("metrics", options.Values{"textfile": &o.textfile, "within": &o.within}),
+		Action: action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
-}
-
-func (o *metricsOptions) check(c *cli.Context) error {
-	switch {
-	case c.Args().Present():
-		return console.Usagef(metricsName, "%q: there is nothing to name; the numbers are of a whole group, which -g chooses", c.Args().First())
-	case givenAt(c, "name") != nil:
-		return console.Usagef(metricsName, "the numbers are of a whole group; use -g for the group")
-	case o.JSON:
-		return console.Usagef(metricsName, "the numbers have one form, that of Prometheus; as JSON there are: overdue --json, report --json")
-	case c.IsSet("textfile") && o.textfile == "":
-		return console.Usagef(metricsName, "--textfile is empty")
-	}
-	return nil
 }
 
 func (o *metricsOptions) run(ctx context.Context, e *Env, src *place.Source) error {

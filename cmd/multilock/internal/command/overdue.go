@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/lockgroup"
@@ -19,7 +20,6 @@ type overdueOptions struct {
 	common
 	within   console.Duration
 	expected console.Duration
-	names    []string
 }
 
 const overdueName = "overdue"
@@ -35,22 +35,22 @@ func UsageCode(command string) int {
 // Overdue tells which jobs have not run as they should.
 func Overdue(e *Env) *cli.Command {
 	o := &overdueOptions{}
-	asked := action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) })
+	asked := action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) })
 	return &cli.Command{
 		Name:      overdueName,
 		Usage:     "tell which jobs of --every and --once are late or have failed; for Nagios and cron",
-		ArgsUsage: "[NAME...]",
-		Description: `Looks at the jobs of the group that ran by "run --every" or "run --once", or at the
-NAMEs: when each last ended well, when it should have, and what is late or failed.
-Any host can ask, also one on which no job runs: so the watcher does not die with
-the cron that it watches. Looking changes nothing.
+		ArgsUsage: "[options] [NAME...]",
+		Description: `Tells which jobs of "run --every" and "run --once" are late or have failed. Any
+host can ask. Its exit codes are those of Nagios plugins, not of other commands:
+0 all is well, 1 warning, 2 critical, 3 it cannot be told.
 
-   multilock -d /shared overdue                     all jobs of the group
+   multilock -d /shared overdue                all jobs of the group
    multilock -d /shared overdue nightly --within 2h
-   multilock -d /shared overdue -q                  says something only if not all is well
+   multilock -d /shared overdue -q             prints only if not all is well
    multilock -d /shared overdue backup --expect-every 1d
 
-How often a job runs its results tell. It is late when its next run has not ended
+A host can ask on which no job runs: so the watcher does not die with the cron that it
+watches. Looking changes nothing. How often a job runs its results tell. It is late when its next run has not ended
 well --within so long after its tick; without --within that is half the time between
 two ticks, after which a tick without a run is missed for good. A job that is
 running, and began in time, has until the tick after. Times are by the clock of the
@@ -67,31 +67,15 @@ The jobs of "batch" are not looked at; it says itself which have failed.
 
 Who watches as another user (nagios) says whose records to believe: --trust USER.
 
-A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
-
 Exit codes, which are those of Nagios plugins, and NOT those of other commands:
      0  OK: all have ended well, are not due, or are running in time
      1  WARNING: a job failed and is to be tried again; or it is late, and running
      2  CRITICAL: a job is late, or has failed for good
      3  UNKNOWN: it cannot be told (no such job, nothing readable, usage included)
 Of several jobs the worst counts: 2, then 3, then 1. The first line says it all.`,
-		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "within", Value: &o.within, Usage: "how long after its tick a job may have ended well, as a `DURATION` (default: half the time between two ticks)"},
-			&cli.GenericFlag{Name: "expect-every", Value: &o.expected, Usage: "the NAMEs are to end well once in each `DURATION`, whatever is recorded of their ticks"},
-		},
+		Flags:  e.Flags("overdue", options.Values{"within": &o.within, "expect-every": &o.expected}),
 		Action: func(c *cli.Context) error { return o.conclude(e, asked(c)) },
 	}
-}
-
-func (o *overdueOptions) check(c *cli.Context) error {
-	o.names = namesAsked(c)
-	switch {
-	case o.expected.Given && o.expected.Value == 0:
-		return console.Usagef(overdueName, "--expect-every 0: choose the time in which the job is to end well, such as 1d")
-	case o.expected.Given && len(o.names) == 0:
-		return console.Usagef(overdueName, "--expect-every is for the jobs that are named; write: overdue NAME --expect-every %s", o.expected.Value)
-	}
-	return nil
 }
 
 // overdueReport is what "overdue --json" prints.

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"github.com/urfave/cli/v2"
-
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/probe"
@@ -24,10 +22,6 @@ MULTILOCK_BATCH_SYSTEM (slurm, pbs, lsf or sge), _JOB, _CLUSTER and _NODE, as th
 holder has recorded them. An error, another answer, or none within ten seconds proves nothing.
 A process that gets away from its batch job, as where Slurm tracks no cgroups, lives on
 unseen: with --probe another one may then run beside it.`
-
-func (p *probing) probeFlag() cli.Flag {
-	return &cli.StringFlag{Name: "probe", Destination: &p.probe, Usage: "ask slurm, or this `COMMAND`, whether a silent holder is gone", Category: "TAKING"}
-}
 
 // prepareProbe adds to the options of a lock what a probe has to do with it: who we are for those
 // of others, and ours.

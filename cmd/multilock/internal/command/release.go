@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -25,22 +26,13 @@ func Release(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "release",
 		Usage:     "give back a lock that acquire took",
-		ArgsUsage: "[NAME]",
-		Description: `Releases the lock, or the part in a shared one, that has this token, from
-whatever host. If it has not that
-token (any more), nothing is changed and the exit code is 122: the lock was lost.`,
-		Flags: []cli.Flag{
-			formerly(&cli.StringFlag{Name: "token", Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"}, "t"),
-		},
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		ArgsUsage: "--token TOKEN NAME",
+		Description: `Gives back the lock, or the part in a shared one, that "multilock acquire" took,
+from whatever host. If it is not held with this token any more, nothing is
+changed and the exit code is 122: the lock was lost.`,
+		Flags:  e.Flags("release", options.Values{"token": &o.token}),
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.readName(c, "each has a token of its own") }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
-}
-
-func (o *releaseOptions) check(c *cli.Context) error {
-	if o.token == "" {
-		return console.Usagef("release", "--token is missing: it is what acquire printed")
-	}
-	return o.readName(c, "each has a token of its own")
 }
 
 func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
@@ -28,43 +29,29 @@ type reportOptions struct {
 func Report(e *Env) *cli.Command {
 	o := &reportOptions{}
 	return &cli.Command{
-		Name:  "report",
-		Usage: "make a web page of what ran where and when, and what failed",
-		Description: `Makes one HTML page of the group: a timeline of all jobs on all hosts, with attempts,
-failures, lost locks and locks that were cleared, and a list to search. The page
-is one file that loads nothing; it can be mailed, or opened from a disk:
+		Name:      "report",
+		ArgsUsage: "[options] -o FILE",
+		Usage:     "make a web page of what ran where and when, and what failed",
+		Description: `Makes a web page (one file) of what ran where and when, and what failed.
 
    multilock -d /shared -g convert report -o convert.html
 
-It comes from the group's history, from the results of its jobs, and from the locks
+The page has a timeline of all jobs of the group on all hosts, with attempts, failures,
+lost locks and locks that were cleared, and a list to search. It loads nothing; it can
+be mailed, or opened from a disk. It comes from the group's history, from the results of its jobs, and from the locks
 that are held now; nothing is changed. The times are those of the hosts that wrote
 them. FILE is replaced in one step, so it can lie where a web server finds it. A link is
 followed, and a pipe or a device written to, only where nobody else can have put it.
-With --json, the same as JSON.
-
-A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.output, Usage: "write to `FILE`; - is the standard output (default: that, unless it is a terminal)"},
-			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
-			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "the `DIRECTORY` that batch was given with --logs or --results"},
-			&cli.StringFlag{Name: "title", Destination: &o.title, Usage: "the page's `TITLE` (default: the group's name)"},
-		},
-		Action: action(e, &o.common, func(c *cli.Context) error { return o.check(c, e) },
+With --json, the same as JSON.`,
+		Flags: e.Flags("report", options.Values{"output": &o.output, "since": &o.since, "logs": &o.logs, "title": &o.title}),
+		Action: action(e, &o.common, func(*cli.Context) error { return o.check(e) },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
-func (o *reportOptions) check(c *cli.Context, e *Env) error {
-	const name = "report"
-	switch {
-	case c.Args().Present():
-		return console.Usagef(name, "%q: there is nothing to name; write to a file with -o FILE, and choose the group with -g", c.Args().First())
-	case givenAt(c, "name") != nil:
-		return console.Usagef(name, "the report is of a whole group; use -g for the group")
-	case c.IsSet("output") && o.output == "":
-		return console.Usagef(name, "-o is empty")
-	case o.output == "" && !o.JSON && console.IsTerminal(e.Stdout):
-		return console.Usagef(name, "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
+func (o *reportOptions) check(e *Env) error {
+	if o.output == "" && !o.JSON && console.IsTerminal(e.Stdout) {
+		return console.Usagef("report", "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/job"
@@ -34,54 +32,14 @@ A hook is ended with all its processes after --hook-timeout, or when multilock i
 to end; how it ends is told if it fails, and changes no exit code. What it prints goes
 to the standard error. It finds the end of the job's output on its standard input
 (with --quiet-success or --log; empty without), and in its environment the MULTILOCK_*
-variables of the job (not MULTILOCK_TOKEN and MULTILOCK_JOB_KEY), and
-
-   MULTILOCK_EVENT      success, failure, loss or overrun
-   MULTILOCK_EXIT       the exit code of this run; not for overrun
-   MULTILOCK_JOB_EXIT   that of the job, if it was started and has ended
-   MULTILOCK_DURATION   the seconds that the job took, or has taken
-   MULTILOCK_WHY        what there is to say about it, in words
-   MULTILOCK_HOLDER     host, process and user of this run
-   MULTILOCK_COMMAND    the job's command, as others see it
-   MULTILOCK_LOG        the file of --log
+variables of the job (not MULTILOCK_TOKEN and MULTILOCK_JOB_KEY) and those about the
+event, which "multilock help environment" lists:
 
    multilock run -n nightly --quiet-success --on-failure \
       'mail -s "$MULTILOCK_NAME: $MULTILOCK_WHY" ops@example.org' -- nightly.sh`
 
-func (h *hooks) flags() []cli.Flag {
-	const category = "HOOKS"
-	return []cli.Flag{
-		&cli.StringFlag{Name: "on-failure", Destination: &h.failure, Usage: "run this `COMMAND` when the run has failed", Category: category},
-		&cli.StringFlag{Name: "on-success", Destination: &h.success, Usage: "run this `COMMAND` when the run has ended well", Category: category},
-		&cli.StringFlag{Name: "on-loss", Destination: &h.loss, Usage: "run this `COMMAND` when the run has lost its lock, in place of that of --on-failure", Category: category},
-		&cli.StringFlag{Name: "on-overrun", Destination: &h.onOverrun, Usage: "run this `COMMAND` when the job takes too long", Category: category},
-		&cli.GenericFlag{Name: "overrun", Value: &h.overrunAfter, Usage: "say so when the job has run for this `DURATION`, and run --on-overrun; it is not ended (default: for --on-overrun with --every, when its next tick begins)", Category: category},
-		&cli.GenericFlag{Name: "hook-timeout", Value: &h.hookTimeout, Usage: "end each such command after this `DURATION` (default: 1m)", Category: category},
-	}
-}
-
-const (
-	defaultHookTimeout = time.Minute
-	// hookGrace is the time between TERM and KILL of a hook.
-	hookGrace = 2 * time.Second
-)
-
-func (h *hooks) check(command string, every bool) error {
-	if !h.hookTimeout.Given {
-		h.hookTimeout.Value = defaultHookTimeout
-	}
-	switch {
-	case h.hookTimeout.Value == 0:
-		return console.Usagef(command, "--hook-timeout 0: a hook needs some time; the default is %s", console.Short(defaultHookTimeout))
-	case h.hookTimeout.Given && h.failure+h.success+h.loss+h.onOverrun == "":
-		return console.Usagef(command, "--hook-timeout is for hooks: add --on-failure COMMAND or its like")
-	case h.overrunAfter.Given && h.overrunAfter.Value == 0:
-		return console.Usagef(command, "--overrun 0: leave the option out for no limit")
-	case h.onOverrun != "" && !h.overrunAfter.Given && !every:
-		return console.Usagef(command, "--on-overrun needs to know what is too long: add --overrun DURATION")
-	}
-	return nil
-}
+// hookGrace is the time between TERM and KILL of a hook.
+const hookGrace = 2 * time.Second
 
 // command returns the hook for an event and its option, "" if none was given.
 func (h *hooks) command(event hookEvent) (command, option string) {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
@@ -36,34 +34,6 @@ ends with a slash). The last ten are kept, or as many as --log-keep says, of eac
 place of a reader; a run that was refused makes none. What cannot be written within ten
 seconds of the command's end, as to a pipe that nobody reads, is lost, and told. If the file cannot be made, the command is not started. With
 --quiet-success the output of a run that failed is shown beside.`
-
-func (k *keeping) flags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "quiet-success", Destination: &k.quietSuccess, DisableDefaultText: true, Usage: "show the command's output only if the run failed, as chronic(1) does", Category: "OUTPUT"},
-		&cli.StringFlag{Name: "log", Destination: &k.log, Usage: "write the command's output to this `FILE`, or to a new file in this directory, and not to ours", Category: "OUTPUT"},
-		&cli.GenericFlag{Name: "log-keep", Value: &k.logKeep, Usage: "keep the output of the last `N` runs (default: 10)", Category: "OUTPUT"},
-	}
-}
-
-const (
-	defaultLogKeep = 10
-	maxLogKeep     = 10_000
-)
-
-func (k *keeping) check(command string, slots bool) error {
-	if !k.logKeep.Given {
-		k.logKeep.Value = defaultLogKeep
-	}
-	switch {
-	case k.logKeep.Given && k.log == "":
-		return console.Usagef(command, "--log-keep says how many files of --log are kept: it needs --log")
-	case k.logKeep.Value < 1 || k.logKeep.Value > maxLogKeep:
-		return console.Usagef(command, "--log-keep %d: choose a number from 1 to %d", k.logKeep.Value, maxLogKeep)
-	case k.log != "" && slots && !isDirectory(k.log):
-		return console.Usagef(command, "--log %s: with --slots or --shared several runs write at the same time; name a directory, with a slash at its end", k.log)
-	}
-	return nil
-}
 
 // capturedOutput captures the output of all attempts, unless it goes directly to our own streams.
 type capturedOutput struct {

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/ping"
-	"github.com/multilock/go/cmd/multilock/internal/place"
 )
 
 // pinging are the options of "run" that notify a monitoring service.
@@ -34,34 +30,13 @@ is told, and changes no exit code. Whoever knows the URL can ping in your name: 
 command line others of this host can read it, in MULTILOCK_PING they cannot. The job
 does not get it. This takes multilock-full: the small program has no HTTP.`
 
-const defaultPingTimeout = 30 * time.Second
-
-func (p *pinging) flags() []cli.Flag {
-	const category = "HOOKS"
-	return []cli.Flag{
-		&cli.StringFlag{Name: "ping", Destination: &p.url, Usage: "tell the watcher at this `URL` that the job begins, and how it ended [$" + place.EnvPing + "]", Category: category},
-		&cli.GenericFlag{Name: "ping-timeout", Value: &p.timeout, Usage: "try to tell the end for this `DURATION` (default: 30s)", Category: category},
-	}
-}
-
-// read validates the options.
-func (p *pinging) read(e *Env, command string) (err error) {
+// open makes the pings of --ping.
+func (p *pinging) open() (err error) {
 	if p.url == "" {
-		p.url = e.Getenv(place.EnvPing)
-	}
-	if !p.timeout.Given {
-		p.timeout.Value = defaultPingTimeout
-	}
-	switch {
-	case p.timeout.Value == 0:
-		return console.Usagef(command, "--ping-timeout 0: it takes some time to tell; the default is %s", defaultPingTimeout)
-	case p.url == "" && p.timeout.Given:
-		return console.Usagef(command, "--ping-timeout is for --ping URL (or "+place.EnvPing+")")
-	case p.url == "":
 		return nil
 	}
 	if p.check, err = ping.New(p.url); err != nil {
-		return console.Usagef(command, "--ping: %w", err)
+		return console.Usagef("run", "--ping: %w", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
@@ -27,7 +28,6 @@ type statusOptions struct {
 	every   console.Duration
 	results bool
 	all     bool
-	names   []string
 	asked   source.Probe // --probe, nil without
 	// inspector remembers earlier looks of --watch; nil if each look is the first.
 	inspector *multilock.Inspector
@@ -59,17 +59,19 @@ func Status(e *Env) *cli.Command {
 		Name:      "status",
 		Aliases:   []string{"ls"},
 		Usage:     "show who holds what, and why that counts as alive",
-		ArgsUsage: "[NAME...]",
-		Description: `Lists the locks of the group that are held: by whom, for how long, the last sign
-of life, and the verdict with its reason. STATE is
-   held      by somebody who counts as alive
-   suspect   silent for too long, or nobody can tell from here for how long;
-             "multilock break NAME" watches it and, if it stays silent, clears
-             it, and so does everybody who wants the lock
-   dead      provably: whoever comes next takes it
+		ArgsUsage: "[options] [NAME...]",
+		Description: `Shows which process holds what, since when, and why that counts as alive. STATE is
+
+   held      by a process that counts as alive
+   suspect   silent for too long, or for how long cannot be told from here;
+             "multilock break NAME" watches it and clears it if it stays so
+   dead      provably: the next contender takes it
    free      shown for a NAME that was asked for
    unknown   it could not be looked at; the exit code is 123 then
-EXPIRES is when a holder may be taken for dead if it gives no sign of life any more:
+
+It lists the locks of the group that are held: the holder, for how long, the last
+heartbeat, and the verdict with its reason. A contender that wants a suspect lock watches
+and clears it, too. EXPIRES is when a holder may be taken for dead if it gives no sign of life any more:
 "now" for a dead one, "due" for one that has to be watched first, "-" for one that no
 silence proves dead (its job lives on this host, or it has no ttl).
 
@@ -93,25 +95,12 @@ With NAMEs the exit code tells of them, also with -q, which prints nothing:
    121  one is held, or suspect
    123  one could not be looked at
 Without NAMEs it is 0, whatever is held.`,
-		Flags: []cli.Flag{
-			formerly(&cli.BoolFlag{Name: "watch", Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"}, "w"),
-			&cli.BoolFlag{Name: "all", Destination: &o.all, DisableDefaultText: true, Usage: "show all groups of the place"},
-			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "list every result that is recorded, not only their sum"},
-			formerly(&cli.GenericFlag{Name: "interval", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"}, "every"),
-			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"}, "maxage"),
-			o.probeFlag(),
-		},
-		Action: action(e, &o.common, o.read,
+		Flags: e.Flags("status", options.Values{
+			"watch": &o.watch, "all": &o.all, "results": &o.results, "interval": &o.every, "max-age": &o.maxAge, "probe": &o.probe,
+		}),
+		Action: action(e, &o.common, nil,
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
-}
-
-func (o *statusOptions) read(c *cli.Context) error {
-	o.names = namesAsked(c)
-	if o.every.Given && !o.watch {
-		return console.Usagef("status", "--interval is the time between two looks of --watch: add that")
-	}
-	return nil
 }
 
 func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) error {
@@ -160,8 +149,8 @@ func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (ob
 // check rejects what the source does not support. Results are optional unless asked for.
 func (o *statusOptions) check(src *place.Source) error {
 	if o.all {
-		if _, ok := src.Locks.(source.GroupLister); !ok || len(o.names) > 0 {
-			return console.Usagef("status", "--all shows all groups of a source that can list them, and takes no names")
+		if _, ok := src.Locks.(source.GroupLister); !ok {
+			return console.Usagef("status", "--all shows all groups of a source that can list them, and this one cannot")
 		}
 	}
 	if o.results {

@@ -13,9 +13,6 @@ import (
 
 // watchStatus goes on after an error, to show when the file server comes back.
 func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOptions) error {
-	if !o.every.Given || o.every.Value == 0 {
-		o.every.Value = 2 * time.Second
-	}
 	sigs := console.CatchSignals()
 	defer sigs.Release()
 	ctx = sigs.Until(ctx)

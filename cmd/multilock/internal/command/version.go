@@ -26,13 +26,14 @@ func (b Build) Complete() Build {
 // Version says which program this is.
 func Version(e *Env, b Build) *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print the version, the commit it was built from, and the version of Go",
+		Name:        "version",
+		Usage:       "print the version, the commit it was built from, and the version of Go",
+		Description: "Prints the version, the commit it was built from, and the version of Go.",
 		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
+			if err := e.check(c); err != nil {
 				return err
 			}
-			if commonBool(c, "json") {
+			if e.out.JSON {
 				return e.PrintJSON(b)
 			}
 			return e.Print("multilock %s\ncommit %s\n%s %s/%s\n", b.Version, cmp.Or(b.Commit, "unknown"), b.Go, b.OS, b.Arch)

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/lockgroup"
@@ -26,26 +27,27 @@ type waitOptions struct {
 	takeover                             console.WaitLimit
 	expect                               console.Number
 	named                                nameList
+	membersFrom                          string
 	members                              []string
 	allowEmpty, list                     bool
 	output                               outputPolicy
 }
 
-// defaultSettle is how long an unused group must stay empty: enough for jobs that the same script
-// has just started.
-const defaultSettle = time.Second
-
 // Wait is the command "wait", a barrier.
 func Wait(e *Env) *cli.Command {
 	o := &waitOptions{}
 	return &cli.Command{
-		Name:  "wait",
-		Usage: "wait until nothing in the group is held, or until jobs are done",
-		Description: `A barrier: starts the next step when the jobs of the last one have ended.
+		Name:      "wait",
+		ArgsUsage: "-g GROUP [options]",
+		Usage:     "wait until nothing in the group is held, or until jobs are done",
+		Description: `Waits until nothing in the group is held any more, or until jobs are done. Ends
+with 1 if a job failed or its host died, and with 124 if --wait passed.
 
    day=$(date +%F)
-   for i in 1 2 3; do ssh host$i multilock -d /shared -g $day run -n job$i --once -- work $i & done
-   multilock -d /shared -g $day wait --members job1,job2,job3 --wait 6h && next-step
+   for i in 1 2 3; do
+     ssh host$i multilock -d /shared -g $day run -n job$i --once -- work $i &
+   done
+   multilock -d /shared -g $day wait --members job1,job2,job3 && next-step
 
 With --members or --expect it returns when those jobs have a final result, and may
 be started before them, on any host, however long that takes. Only "run --once" and
@@ -82,65 +84,24 @@ tells what is asked, and what a COMMAND has to answer.
 Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --wait
 passed; then it says who is missing, and who holds what.
 
-A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
-
 ` + console.ExitTable,
-		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "count jobs that ended up to this `DURATION` before the wait began (default: 1d)"},
-			formerly(&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.timeout, Usage: "wait no longer than this `DURATION` (default: as long as it takes)"}, "timeout", "t"),
-			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
-			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment, and BARRIER is no name"},
-			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
-			&cli.BoolFlag{Name: "list", Destination: &o.list, DisableDefaultText: true, Usage: "wait for the results of all jobs in the list that batch gives to the group"},
-			&cli.GenericFlag{Name: "wait-for-takeover", Value: &o.takeover, Usage: "wait this `DURATION`, or forever, until another host takes a job over whose host died (default: three times its ttl)"},
-			o.output.flag(),
-			o.probeFlag(),
-			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if the group has never been used"},
-			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
-			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
-			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"}, "maxage"),
-		},
-		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) },
+		Flags: e.Flags("wait", options.Values{
+			"wait": &o.timeout, "members": &o.named, "members-from": &o.membersFrom, "expect": &o.expect, "list": &o.list, "since": &o.since,
+			"wait-for-takeover": &o.takeover, "settle": &o.settle, "allow-empty": &o.allowEmpty, "output": (*string)(&o.output),
+			"probe": &o.probe, "poll": &o.poll, "max-age": &o.maxAge,
+		}),
+		Action: action(e, &o.common, func(*cli.Context) error { return o.read(e) },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
-// read reads the options and rejects contradictions.
-func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
-	const name = "wait"
-	if o.members, err = readMembers(e, o.named, c.String("members-from")); err != nil {
-		return err
+// read reads the names of the members.
+func (o *waitOptions) read(e *Env) (err error) {
+	o.members, err = readMembers(e, o.named, o.membersFrom)
+	if err == nil && len(o.members) == 0 && (e.Line.Has("members") || e.Line.Has("members-from")) {
+		return console.Usagef("wait", "--members and --members-from name nobody")
 	}
-	named := c.IsSet("members") || c.IsSet("members-from")
-	forResults := named || o.expect.Given || o.list
-	if !o.settle.Given {
-		o.settle.Value = defaultSettle
-	}
-	switch {
-	case c.Args().Present(), givenAt(c, "name") != nil:
-		return console.Usagef(name, "it waits for the whole group; write --members NAME to wait for some of its jobs")
-	case named && len(o.members) == 0:
-		return console.Usagef(name, "--members and --members-from name nobody")
-	case named && o.expect.Given:
-		return console.Usagef(name, "--expect and --members contradict each other: the members' number is known")
-	case o.expect.Given && o.expect.Value < 1:
-		return console.Usagef(name, "--expect %d: must be at least 1", o.expect.Value)
-	case o.list && (named || o.expect.Given):
-		return console.Usagef(name, "--list names the jobs itself: leave --members and --expect out")
-	case o.settle.Given && forResults:
-		return console.Usagef(name, "--settle is for a wait without --members, --expect and --list, which wait for jobs that are not there yet")
-	case o.allowEmpty && forResults:
-		return console.Usagef(name, "--allow-empty is for a wait without --members, --expect and --list, which wait for jobs that are not there yet")
-	case o.since.Given && forResults:
-		return console.Usagef(name, "--since is for a wait without --members, --expect and --list, whose results count however old they are")
-	case o.since.Given && o.since.Value == 0:
-		return console.Usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
-	case o.takeover.Given && !forResults:
-		return console.Usagef(name, "--wait-for-takeover is for a wait for results: it needs --members, --expect or --list")
-	case o.poll.Given && o.poll.Value == 0:
-		return console.Usagef(name, "--poll 0: use a small duration instead, such as 10ms")
-	}
-	return nil
+	return err
 }
 
 func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptions {
@@ -262,8 +223,6 @@ func (l *nameList) Set(text string) error {
 	}
 	return nil
 }
-
-func (l *nameList) String() string { return "" }
 
 // readMembers reads the names of jobs from options and a file.
 func readMembers(e *Env, named []string, path string) ([]string, error) {

@@ -25,11 +25,10 @@ func (d *Duration) Set(text string) error {
 	return nil
 }
 
-func (d *Duration) String() string {
-	if d == nil || !d.Given {
-		return ""
-	}
-	return d.Value.String()
+// Preset sets the value that counts if none is given.
+func (d *Duration) Preset(text string) {
+	_ = d.Set(text) // of the table of options
+	d.Given = false
 }
 
 // WaitLimit is the value of --wait: a duration, or "forever".
@@ -83,10 +82,8 @@ func (n *Number) Set(text string) error {
 	return nil
 }
 
-// String is what the help text shows as the default: those are in the usage texts.
-func (n *Number) String() string {
-	if n == nil || !n.Given {
-		return ""
-	}
-	return strconv.Itoa(n.Value)
+// Preset sets the value that counts if none is given.
+func (n *Number) Preset(text string) {
+	_ = n.Set(text) // of the table of options
+	n.Given = false
 }

@@ -1,6 +1,6 @@
-// Package help has the texts that are shown on request: each command on one screen (-h), and
-// the topics of "multilock help". They are files, so that they can be read and changed as they
-// will be seen. What a command says with --help is with the command.
+// Package help has texts that are shown on request: the program on one screen, and the topics of
+// "multilock help". They are files, so that they can be read and changed as they will be seen. What
+// a command says is with the command, and with the table of options.
 package help
 
 import (
@@ -11,18 +11,14 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-//go:embed short/*.txt topics/*.txt
+//go:embed *.txt topics/*.txt
 var texts embed.FS
 
-// Program and First are shown as if they were commands: of the program as a whole, and to who
-// has typed nothing but its name.
-const (
-	Program = "multilock"
-	First   = "first"
-)
+// Program is what -h says of the program as a whole, on a screen of 24 lines of 80 columns.
+func Program() string { return read("program.txt") }
 
-// Short is a command on one screen: at most 24 lines of 80 columns. It is "" if there is none.
-func Short(command string) string { return read("short/" + command + ".txt") }
+// First is shown if nothing but the program's name was typed.
+func First() string { return read("first.txt") }
 
 // Topic is the text of one of the Topics, "" of anything else.
 func Topic(name string) string {

@@ -15,19 +15,12 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/help"
 )
 
-// A short text is one screen: a window of 80 columns and 24 lines, of which the prompt has one.
-func TestShortIsOneScreen(t *testing.T) {
+func TestProgramIsOneScreen(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("short/*.txt")
-	require.NoError(t, err)
-	require.Greater(t, len(files), 12)
-	for _, file := range files {
-		text := help.Short(strings.TrimSuffix(filepath.Base(file), ".txt"))
-		require.LessOrEqual(t, strings.Count(text, "\n"), 23, file)
-		require.True(t, strings.HasSuffix(text, "\n"), file)
-		requireNarrow(t, file, text, 80)
+	for _, text := range []string{help.Program(), help.First()} {
+		require.LessOrEqual(t, strings.Count(text, "\n"), 23)
+		requireNarrow(t, "program", text, 80)
 	}
-	require.Empty(t, help.Short("no-such-command"))
 }
 
 func requireNarrow(t *testing.T, file, text string, columns int) {
@@ -46,7 +39,6 @@ func TestTopics(t *testing.T) {
 	for _, topic := range help.Topics() {
 		text := help.Topic(topic)
 		requireNarrow(t, topic, text, 100)
-		require.Contains(t, help.Short("help"), "  "+topic+" ", "it is listed")
 		for _, doc := range regexp.MustCompile(`docs/[a-z/]+\.md`).FindAllString(text, -1) {
 			require.FileExists(t, filepath.Join("../../../..", doc))
 		}
