@@ -174,6 +174,6 @@ func usageError(e *command.Env) cli.OnUsageErrorFunc {
 		if c.Command != nil && c.Command.Name != options.Program {
 			name = c.Command.Name
 		}
-		return &console.UsageError{Command: name, Err: cmp.Or(e.Line.Err, err), Code: command.UsageCode(name)}
+		return &console.UsageError{Command: name, Err: cmp.Or(e.Line.Err, err)}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/options"
 )
@@ -85,7 +84,7 @@ func (l *commandLine) arguments() error {
 			continue
 		}
 		if err := l.option(); err != nil {
-			return &console.UsageError{Command: l.level, Err: err, Code: command.UsageCode(l.level)}
+			return &console.UsageError{Command: l.level, Err: err}
 		}
 	}
 	l.ours = slices.Concat(l.ours, arguments, l.rest())

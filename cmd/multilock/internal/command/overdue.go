@@ -22,15 +22,7 @@ type overdueOptions struct {
 	expected console.Duration
 }
 
-const overdueName = "overdue"
-
-// UsageCode is the exit code for a wrong command line of a command.
-func UsageCode(command string) int {
-	if command == overdueName {
-		return console.ExitMonitorUnknown
-	}
-	return console.ExitFailure
-}
+const overdueName = console.MonitorCommand
 
 // Overdue tells which jobs have not run as they should.
 func Overdue(e *Env) *cli.Command {

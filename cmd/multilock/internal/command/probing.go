@@ -16,10 +16,8 @@ when it has missed a sign of life, and the probe says that it is gone. "--probe 
 asks Slurm about the job that the holder's record names: it has to be over, on the
 holder's node, and that node up and in touch with Slurm. Anything else is a COMMAND
 for /bin/sh: it ends with 0 and prints nothing but "gone" if it is certain that nothing
-of the holder runs or will run again, and "alive" if it is not. In its environment are
-MULTILOCK_NAME, MULTILOCK_HOLDER_HOST, _PID, _USER and _COMMAND, and
-MULTILOCK_BATCH_SYSTEM (slurm, pbs, lsf or sge), _JOB, _CLUSTER and _NODE, as the
-holder has recorded them. An error, another answer, or none within ten seconds proves nothing.
+of the holder runs or will run again, and "alive" if it is not. "multilock help
+environment" lists the variables that tell it about the holder. An error, another answer, or none within ten seconds proves nothing.
 A process that gets away from its batch job, as where Slurm tracks no cgroups, lives on
 unseen: with --probe another one may then run beside it.`
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,10 +104,17 @@ func (e *ToldError) exitCode() int { return e.Code }
 type UsageError struct {
 	Command string // "" for the program itself
 	Err     error
-	Code    int // the exit code, if it is another one than for other commands
 }
 
-func (u *UsageError) exitCode() int { return cmp.Or(u.Code, ExitFailure) }
+// MonitorCommand has the exit codes of what monitors other programs.
+const MonitorCommand = "overdue"
+
+func (u *UsageError) exitCode() int {
+	if u.Command == MonitorCommand {
+		return ExitMonitorUnknown
+	}
+	return ExitFailure
+}
 
 func (u *UsageError) Error() string {
 	if u.Command == "" {
