@@ -70,7 +70,7 @@ func (t *typed) candidates(ctx context.Context, e *command.Env, last string) []s
 	case strings.HasPrefix(last, "-") && !t.isPlain():
 		return matching(t.options(), last, "")
 	case t.command == nil:
-		return matching(t.commands(), last, "")
+		return matching(command.Names(t.app), last, "")
 	default:
 		return matching(t.arguments(ctx, e), last, "")
 	}
@@ -88,15 +88,6 @@ func matching(candidates []string, begin, before string) (all []string) {
 		}
 	}
 	return all
-}
-
-func (t *typed) commands() (names []string) {
-	for _, each := range t.app.Commands {
-		if !each.Hidden {
-			names = append(names, each.Name)
-		}
-	}
-	return names
 }
 
 func (t *typed) options() (names []string) {

@@ -77,16 +77,7 @@ whoever wants it alone; the name ends in ".shared" (multilock run --help):
 			"wait": &o.wait, "pid": &o.pid, "detach": &o.detach, "shared": &o.shared, "fair": &o.fair,
 			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe,
 		}),
-		Action: func(c *cli.Context) error {
-			var err error
-			if o.common, err = readCommon(c, e); err != nil {
-				return err
-			}
-			if err = o.read(c); err != nil {
-				return err
-			}
-			return o.locate(runAcquire(c.Context, e, o))
-		},
+		Action: reading(e, &o.common, o.read, func(c *cli.Context) error { return o.locate(runAcquire(c.Context, e, o)) }),
 	}
 }
 

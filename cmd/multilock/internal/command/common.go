@@ -88,25 +88,29 @@ func readCommon(c *cli.Context, e *Env) (common, error) {
 	return common{place, e.out, names}, err
 }
 
-// action is a command's: the options that every command has are read, the others are
-// checked before anything is touched, then the source is opened, and closed again.
-func action(e *Env, o *common, check func(*cli.Context) error, do func(context.Context, *place.Source) error) cli.ActionFunc {
+// reading is a command: the options that every command has are read, and the others are checked
+// before anything is touched.
+func reading(e *Env, o *common, check, do func(*cli.Context) error) cli.ActionFunc {
 	return func(c *cli.Context) (err error) {
-		if *o, err = readCommon(c, e); err != nil {
-			return err
-		}
-		if check != nil {
+		if *o, err = readCommon(c, e); err == nil && check != nil {
 			err = check(c)
 		}
 		if err != nil {
 			return err
 		}
+		return do(c)
+	}
+}
+
+// action is a command for which the source is opened, and closed again.
+func action(e *Env, o *common, check func(*cli.Context) error, do func(context.Context, *place.Source) error) cli.ActionFunc {
+	return reading(e, o, check, func(c *cli.Context) error {
 		src, err := e.Kinds.Open(c.Context, e.Env, o.Place)
 		if err == nil {
 			err = src.Close(do(c.Context, src))
 		}
 		return o.locate(err)
-	}
+	})
 }
 
 // tellOneHost warns of locks that other hosts do not see.

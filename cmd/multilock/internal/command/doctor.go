@@ -60,19 +60,17 @@ file: so nothing is locked, and no job runs, where the share is not mounted.
 
 Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
 here or would not be safe, and if no other host joined or stayed to the end.`,
-		Flags: e.Flags("doctor", options.Values{"wait": &o.timeout, "join": &o.join, "mark": &o.mark, "expect": &o.expect}),
-		Action: func(c *cli.Context) error {
-			var err error
-			if o.common, err = readCommon(c, e); err != nil {
-				return err
-			}
-			o.RequireShared = o.RequireShared && !o.mark
-			if o.mark && !o.IsFiles() {
-				return console.Usagef("doctor", "--mark: only a directory is marked, and all hosts see the same server")
-			}
-			return runDoctor(c.Context, e, o)
-		},
+		Flags:  e.Flags("doctor", options.Values{"wait": &o.timeout, "join": &o.join, "mark": &o.mark, "expect": &o.expect}),
+		Action: reading(e, &o.common, o.read, func(c *cli.Context) error { return runDoctor(c.Context, e, o) }),
 	}
+}
+
+func (o *doctorOptions) read(*cli.Context) error {
+	o.RequireShared = o.RequireShared && !o.mark
+	if o.mark && !o.IsFiles() {
+		return console.Usagef("doctor", "--mark: only a directory is marked, and all hosts see the same server")
+	}
+	return nil
 }
 
 func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
