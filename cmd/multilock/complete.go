@@ -157,7 +157,7 @@ func (t *typed) ask(ctx context.Context, e *command.Env) []string {
 
 func (t *typed) asked() place.Asked {
 	given := func(option string) *string {
-		if value, ok := t.said.Typed[option]; ok {
+		if value := t.said.Typed[option]; value != "" {
 			return &value
 		}
 		return nil

@@ -27,8 +27,8 @@ type runOptions struct {
 	hooks
 	pinging
 	once       bool
-	every      *lockgroup.Every
-	catchUp    *lockgroup.CatchUp
+	every      lockgroup.Every
+	catchUp    lockgroup.CatchUp
 	retries    console.Number
 	slots      console.Number
 	wait       console.WaitLimit
@@ -185,11 +185,14 @@ func (o *runOptions) hinted(err error) error {
 }
 
 // recorded says whether the job's result is to be recorded.
-func (o *runOptions) recorded() bool { return o.once || o.every != nil }
+func (o *runOptions) recorded() bool { return o.once || o.ticks() }
+
+// ticks says whether the job runs once per tick.
+func (o *runOptions) ticks() bool { return o.every != lockgroup.Every{} }
 
 // option is the one that has the result recorded.
 func (o *runOptions) option() string {
-	if o.every != nil {
+	if o.ticks() {
 		return "--every"
 	}
 	return "--once"
@@ -200,25 +203,17 @@ func (o *runOptions) plan() *lockgroup.Plan {
 	if !o.recorded() {
 		return nil
 	}
-	plan := &lockgroup.Plan{Retries: o.retries.Value}
-	if o.every != nil {
-		plan.Every = *o.every
-	}
-	if o.catchUp != nil {
-		plan.CatchUp = *o.catchUp
-	}
-	return plan
+	return &lockgroup.Plan{Retries: o.retries.Value, Every: o.every, CatchUp: o.catchUp}
 }
 
 // timing reads a value of package lockgroup into to.
-func timing[T any](to **T, parse func(string) (T, error)) options.Reader {
+func timing[T any](to *T, parse func(string) (T, error)) options.Reader {
 	return func(text string) error {
-		value, err := parse(text)
+		var err error
 		var invalid *source.InvalidError
-		if errors.As(err, &invalid) {
+		if *to, err = parse(text); errors.As(err, &invalid) {
 			return errors.New(invalid.Why)
 		}
-		*to = &value
 		return err
 	}
 }

@@ -43,7 +43,7 @@ func (o *runOptions) checkAbilities(src *place.Source) error {
 			return err
 		}
 	}
-	if o.every != nil {
+	if o.ticks() {
 		if _, err := place.Ability[source.Timekeeper](src, "run: --every", source.TraitOneClock); err != nil {
 			return err
 		}

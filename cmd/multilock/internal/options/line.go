@@ -129,7 +129,7 @@ func (f *Flag) put(text string) (err error) {
 		*to = &on
 	case *string:
 		if *to = text; f.Words != "" && !contains(f.Words, text) {
-			return fmt.Errorf("%q: choose of %s", text, strings.ReplaceAll(f.Words, " ", ", "))
+			return fmt.Errorf("%q: choose %s", text, oneOf(strings.Fields(f.Words)))
 		}
 	case **string:
 		*to = &text

@@ -34,9 +34,11 @@ type Option struct {
 	Else         string // says what happens without the option
 	Range        string // of a number, as 1..1000 or 1..
 	Zero         string // why zero is refused
-	Filled       bool   // an empty value is refused: it comes from a shell variable that was never set
-	Env          string // a variable that stands for it
-	Help         string // -h shows what is before the first semicolon
+	// Filled refuses an empty value, as common options do. It comes from a shell variable that was never
+	// set, and a default in its place would mean something else, such as another lock.
+	Filled bool
+	Env    string // a variable that stands for it
+	Help   string // -h shows what is before the first semicolon
 }
 
 // Of returns the options that a command shows, in the order of its help.

@@ -72,7 +72,7 @@ func (l *Line) checkOne(command string, rule Rule, one string, args []string) er
 
 // checkValues finds values that can be read and mean nothing.
 func (l *Line) checkValues(command string) error {
-	for _, o := range Of(command) {
+	for _, o := range Accepted(command) {
 		text, given := l.Given[o.Name]
 		if why := o.refuse(text); given && why != "" {
 			return fmt.Errorf("%s %s", cmp.Or(l.Spelling[o.Name], "--"+o.Name), why)
@@ -88,7 +88,7 @@ func (o *Option) refuse(text string) string {
 	from, _ := strconv.Atoi(least)
 	to, _ := strconv.Atoi(most)
 	switch {
-	case o.Filled && text == "":
+	case (o.Filled || o.Common) && text == "":
 		return "is empty"
 	case isRange && most != "" && (n < from || n > to):
 		return fmt.Sprintf("%s: choose a number from %s to %s", text, least, most)
@@ -154,10 +154,15 @@ func spellAll(command, options string) string {
 		}
 		all = append(all, words)
 	}
-	if last := len(all) - 1; last > 0 {
-		return strings.Join(all[:last], ", ") + " or " + all[last]
+	return oneOf(all)
+}
+
+func oneOf(all []string) string {
+	last := len(all) - 1
+	if last < 1 {
+		return strings.Join(all, "")
 	}
-	return strings.Join(all, "")
+	return strings.Join(all[:last], ", ") + " or " + all[last]
 }
 
 func contains(words, word string) bool {

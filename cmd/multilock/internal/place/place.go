@@ -69,19 +69,9 @@ type Asked struct {
 }
 
 // Find finds where the locks are to live. An option on the command line wins over the
-// environment, -d as well as --source. An option that is there but empty comes from a
-// shell variable that was never set: to put the default in its place would lock somewhere
-// else than was meant.
+// environment, -d as well as --source.
 func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
 	p := Place{Program: cmp.Or(e.Program, "multilock"), Base: e.Getenv(EnvDir), Group: e.Getenv(EnvGroup), User: userName(e)}
-	for _, option := range []struct {
-		name  string
-		value *string
-	}{{"dir", a.Dir}, {"group", a.Group}, {"name", a.Name}, {"source", a.Source}, {"trust", a.Trust}} {
-		if option.value != nil && *option.value == "" {
-			return p, fmt.Errorf("--%s is empty", option.name)
-		}
-	}
 	if a.Group != nil {
 		p.Group = *a.Group
 	}
