@@ -26,12 +26,12 @@ what, and why that counts as alive.
 
 Hosts that share something else than a filesystem name it with --source:
 
-   mongodb://USER@HOST/DATABASE.COLLECTION       a lock is a document (also mongodb+srv)
-   etcd://HOST,HOST,HOST/PREFIX                  a lock is a key and a lease
-   postgres://USER@HOST/DATABASE                 a lock is a row (?schema=NAME)
-   cloudshell://USER@HOST:PORT/RESERVATION       a lock, and nothing else, is a service with
-                                                 its alias; in a script there "cloudshell:"
-   cook+file:///DIRECTORY?period=5m              once in a period, released by time alone
+   mongodb://USER@HOST/DATABASE.COLLECTION   a document (also mongodb+srv)
+   etcd://HOST,HOST,HOST/PREFIX              a key and a lease
+   postgres://USER@HOST/DATABASE             a row (?schema=NAME)
+   cloudshell://USER@HOST:PORT/RESERVATION   a service with its alias, for a
+                                   lock alone; "cloudshell:" in a script there
+   cook+file:///DIRECTORY?period=5m          released by time alone, once in 5m
    cook+mongodb://..., cook+etcd://..., cook+postgres://...&period=5m
 
 The password of USER is never part of a command line: put it into MULTILOCK_PASSWORD,
@@ -124,7 +124,7 @@ func bareApp(e *command.Env) *cli.App {
 	printVersion := false
 	return &cli.App{
 		Name:        "multilock",
-		Usage:       "a lock and a job runner for hosts that share a filesystem, or something else",
+		Usage:       "a lock and a job runner for hosts that share something",
 		Description: description,
 		HideHelp:    true, // package options has it
 		HideVersion: true,

@@ -25,6 +25,7 @@ func TestShortHelp(t *testing.T) {
 		name := found[1]
 		short, long := s.must(name, "-h"), s.must(name, "--help")
 		require.LessOrEqual(t, strings.Count(short, "\n"), 23, short)
+		require.NotRegexp(t, `.{81}`, short+long)
 		require.True(t, strings.HasPrefix(short, "usage: multilock "), short)
 		require.Contains(t, strings.SplitN(short, "\n", 2)[0], " "+name, "it says how to call it")
 		for _, option := range regexp.MustCompile(`(?m)^ +(-\w), |^ +(?:-\w, | +)?(--[a-z-]+) `).FindAllStringSubmatch(short, -1) {

@@ -68,8 +68,8 @@ func Batch(e *Env) *cli.Command {
 are given the same list. Started again, it goes on where it stopped.
 
    multilock -d /shared -g convert batch -j 8 --retries 2 jobs.txt
-   multilock -d /shared -g convert logs --failed      what the failed ones said
-   multilock -d /shared -g convert clean --results    forget all, for a new start
+   multilock -d /shared -g convert logs --failed     what the failed ones said
+   multilock -d /shared -g convert clean --results   forget all, for a new start
 
 FILE - is the standard input; /bin/sh runs the lines. Hosts that are given the list in the
 same group may start at the same time or later. The group has to be named: by -g, MULTILOCK_GROUP or a configuration file.
@@ -79,7 +79,8 @@ beginning, and the CR at the ends of all lines, are left out with a warning; a l
 only some lines have one is refused, and so is a command of 128 KiB or more. A job that
 needs a tab in a list without names, a CR, or several lines fits into a list of --null:
 
-   printf '%s\0%s\0' one './convert "a b"' two ./join | multilock -d /shared -g G batch --null -
+   printf '%s\0%s\0' one './convert "a b"' two ./join |
+      multilock -d /shared -g G batch --null -
 
 There each job is NAME NUL COMMAND NUL, NAME may be empty, and no byte has another meaning.
 A line BARRIER divides the list: no job behind it is begun, on any host, before all jobs

@@ -43,7 +43,7 @@ func Clean(e *Env) *cli.Command {
 	o := &cleanOptions{}
 	return &cli.Command{
 		Name:      "clean",
-		Usage:     "clear dead locks and leftovers, or forget results or history",
+		Usage:     "clear dead locks, or forget results or history",
 		ArgsUsage: "[options] [--results [NAME...] | --history]",
 		Description: `Clears dead locks and leftovers; or forgets results, so that jobs run again; or
 removes old days of the history. What lives is left alone.

@@ -17,7 +17,7 @@ var completions embed.FS
 // multilock's command lines.
 func Completion(e *Env) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print what bash, zsh or fish need to complete command lines", ArgsUsage: "bash|zsh|fish",
+		Name: "completion", Usage: "print what bash, zsh or fish need for completion", ArgsUsage: "bash|zsh|fish",
 		Description: `Prints a script that completes commands, options, and the names of locks.
 
    source <(multilock completion bash)         in ~/.bashrc

@@ -33,7 +33,7 @@ func Doctor(e *Env) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "[options]",
 		Name:      "doctor",
-		Usage:     "look whether locks can be relied on here, and say what is promised",
+		Usage:     "say whether locks can be relied on here",
 		Description: `Says whether locks can be relied on here, and what to do if not. Exit code 1:
 there is a warning. It leaves nothing behind, but for --mark.
 

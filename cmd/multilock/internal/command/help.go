@@ -20,15 +20,15 @@ func Help(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      HelpCommand,
 		Aliases:   []string{"h"},
-		Usage:     "explain a command or a topic: " + strings.Join(help.Topics(), ", "),
+		Usage:     "explain a command, or a topic that several have in common",
 		ArgsUsage: "[COMMAND | TOPIC]",
-		Description: `Explains a command with all its options, as multilock COMMAND --help; or a topic:
+		Description: `Explains a command with all its options, as COMMAND --help does; or a topic:
 
    exit-codes    what the exit codes mean
    environment   the variables that multilock reads, and those that a job gets
    locks         where locks are, who holds one, and when it is taken over
    filesystems   on which locks are safe, and for whom
-   batch         lists of jobs: their form, their output, going on after a crash`,
+   batch         lists of jobs: their form, their output, after a crash`,
 		Action: func(c *cli.Context) error {
 			switch c.Args().Len() {
 			case 0:
@@ -122,11 +122,7 @@ func Long(app *cli.App, c *cli.Command) string {
 }
 
 func manual(name, usage, synopsis, description string) string {
-	text := fmt.Sprintf("NAME:\n   %s - %s\n\nUSAGE:\n   %s\n", name, usage, synopsis)
-	if description == "" {
-		return text
-	}
-	return text + "\nDESCRIPTION:\n" + strings.ReplaceAll("   "+strings.ReplaceAll(options.Wrap(description, 77), "\n", "\n   "), "\n   \n", "\n\n") + "\n"
+	return fmt.Sprintf("NAME:\n   %s - %s\n\nUSAGE:\n   %s\n\nDESCRIPTION:\n%s\n", name, usage, synopsis, options.Wrap(description))
 }
 
 // Begin is for a command line without a word, as of a script whose variable is empty.

@@ -34,7 +34,7 @@ func Metrics(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      metricsName,
 		ArgsUsage: "[options]",
-		Usage:     "print numbers about the group's jobs for Prometheus, or write them for node_exporter",
+		Usage:     "print numbers about jobs for Prometheus and node_exporter",
 		Description: `Prints runs, failures, durations, waits, lost locks, missed ticks, and what is
 overdue, for Prometheus. One host is enough: all tell the same.
 

@@ -30,7 +30,7 @@ func Overdue(e *Env) *cli.Command {
 	asked := action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) })
 	return &cli.Command{
 		Name:      overdueName,
-		Usage:     "tell which jobs of --every and --once are late or have failed; for Nagios and cron",
+		Usage:     "tell which jobs are late or have failed, for Nagios",
 		ArgsUsage: "[options] [NAME...]",
 		Description: `Tells which jobs of "run --every" and "run --once" are late or have failed. Any
 host can ask. Its exit codes are those of Nagios plugins, not of other commands:
@@ -61,9 +61,9 @@ Who watches as another user (nagios) says whose records to believe: --trust USER
 
 Exit codes, which are those of Nagios plugins, and NOT those of other commands:
      0  OK: all have ended well, are not due, or are running in time
-     1  WARNING: a job failed and is to be tried again; or it is late, and running
+     1  WARNING: a job failed and will be tried again, or is late and running
      2  CRITICAL: a job is late, or has failed for good
-     3  UNKNOWN: it cannot be told (no such job, nothing readable, usage included)
+     3  UNKNOWN: it cannot be told (no such job, nothing readable, usage)
 Of several jobs the worst counts: 2, then 3, then 1. The first line says it all.`,
 		Flags:  e.Flags("overdue", options.Values{"within": &o.within, "expect-every": &o.expected}),
 		Action: func(c *cli.Context) error { return o.conclude(e, asked(c)) },

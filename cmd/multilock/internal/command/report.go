@@ -31,7 +31,7 @@ func Report(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "report",
 		ArgsUsage: "[options] -o FILE",
-		Usage:     "make a web page of what ran where and when, and what failed",
+		Usage:     "make a web page of what ran where, and what failed",
 		Description: `Makes a web page (one file) of what ran where and when, and what failed.
 
    multilock -d /shared -g convert report -o convert.html

@@ -119,10 +119,10 @@ const tickHelp = `With --every the job runs once per tick, on whichever host com
 of the file server. Let the line fire once per tick on every host; hosts may differ
 by up to two fifths of the time between two ticks:
 
-   --every 1h                          an hour after the last run: fits every line
-   --every 1h@30m                      half past each hour
-   --every 1d@07:30                    half past seven in UTC
-   --every '1d@07:30[Europe/Berlin]'   by the wall clocks there, in summer and winter
+   --every 1h                         an hour after the last run: fits each line
+   --every 1h@30m                     half past each hour
+   --every 1d@07:30                   half past seven in UTC
+   --every '1d@07:30[Europe/Berlin]'  by the wall clocks there, in all seasons
 
 A run is for the tick that is nearest; the command finds it in MULTILOCK_TICK. Two
 runs never start within half the time between two ticks, but for --retries. A line
@@ -132,11 +132,11 @@ tick, needs the form without "@", or --catch-up.
 Where no host ran the job at a tick, that tick is missed; "overdue", "history" and
 "report" tell of it. --catch-up makes up for it, once over all hosts:
 
-   --catch-up none     the next tick is run, and nothing else (this is the default)
-   --catch-up latest   the last tick that has come is run, however late; a host that
-                       comes back at nine runs the job of two o'clock then
-   --catch-up all:24   and the 24 last that were missed before it, oldest first, each
-                       with its own MULTILOCK_TICK and its own --retries
+   --catch-up none     the next tick is run, and nothing else (the default)
+   --catch-up latest   the last tick that has come is run, however late; a host
+                       that comes back at nine runs the job of two o'clock then
+   --catch-up all:24   and the 24 last that were missed before it, oldest first,
+                       each with its own MULTILOCK_TICK and its own --retries
 
 With "@" and --catch-up a tick is never run more than half a minute before it comes
 (a tenth of the time between two, if that is less), so the line may fire as often as

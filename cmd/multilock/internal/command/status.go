@@ -60,7 +60,7 @@ func Status(e *Env) *cli.Command {
 		Aliases:   []string{"ls"},
 		Usage:     "show who holds what, and why that counts as alive",
 		ArgsUsage: "[options] [NAME...]",
-		Description: `Shows which process holds what, since when, and why that counts as alive. STATE is
+		Description: `Shows which process holds what, since when, and why it counts as alive. STATE:
 
    held      by a process that counts as alive
    suspect   silent for too long, or for how long cannot be told from here;

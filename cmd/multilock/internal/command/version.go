@@ -27,7 +27,7 @@ func (b Build) Complete() Build {
 func Version(e *Env, b Build) *cli.Command {
 	return &cli.Command{
 		Name:        "version",
-		Usage:       "print the version, the commit it was built from, and the version of Go",
+		Usage:       "print the version, the commit, and the version of Go",
 		Description: "Prints the version, the commit it was built from, and the version of Go.",
 		Action: func(c *cli.Context) error {
 			if err := e.check(c); err != nil {

@@ -39,7 +39,7 @@ func Wait(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "wait",
 		ArgsUsage: "-g GROUP [options]",
-		Usage:     "wait until nothing in the group is held, or until jobs are done",
+		Usage:     "wait until nothing is held in the group, or jobs are done",
 		Description: `Waits until nothing in the group is held any more, or until jobs are done. Ends
 with 1 if a job failed or its host died, and with 124 if --wait passed.
 

@@ -30,13 +30,13 @@ const (
 // ExitTable is printed in the help text.
 const ExitTable = `Exit codes:
      0  done; "run" passes the job's own code through
-     1  "wait", "batch": a job failed or died, its output could not be kept, or "batch"
-        was halted by failures; "doctor": there is a warning
+     1  "wait", "batch": a job failed or died, its output could not be kept,
+        or "batch" was halted by failures; "doctor": there is a warning
    120  held by somebody, for the N-th time in a row (run --fail-after N)
    121  held by somebody (or the code of -E); "status NAME" says so, too
    122  the lock was lost while it was held
-   123  cannot tell: the lock's state, or whether a result was recorded, could not be learned
-   124  a time limit passed (--wait, --max-runtime, or that of a lock that ends by time)
+   123  cannot tell: the lock's state, or whether a result was recorded
+   124  a time limit passed (--wait, --max-runtime, or a lock that ends by time)
    125  a failure of multilock itself, wrong usage included
    126  the command cannot be run
    127  the command was not found

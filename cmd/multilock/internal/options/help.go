@@ -88,11 +88,11 @@ func Long(command string) string {
 }
 
 // Wrap breaks the paragraphs of a text into lines; what is indented stays as it is.
-func Wrap(text string, width int) string {
+func Wrap(text string) string {
 	var lines, open []string
 	flush := func() {
 		if len(open) > 0 {
-			lines, open = append(lines, wrapped(strings.Join(open, " "), width)), nil
+			lines, open = append(lines, wrapped(strings.Join(open, " "), columns)), nil
 		}
 	}
 	for line := range strings.SplitSeq(text, "\n") {
