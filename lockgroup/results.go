@@ -270,17 +270,3 @@ func (r *results) count() int {
 	defer r.mu.Unlock()
 	return r.all.final
 }
-
-// Successes are the names whose events in a history are all successes. Their present result is a
-// success, too: a failure can follow a success only after the success was forgotten.
-type Successes map[string]bool
-
-// Add takes the next event into account.
-func (s Successes) Add(e source.Event) {
-	switch before, met := s[e.Name]; e.What {
-	case source.EventForgot:
-		s[e.Name] = false
-	case source.EventCommitted:
-		s[e.Name] = (before || !met) && e.OK()
-	}
-}

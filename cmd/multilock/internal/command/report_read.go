@@ -137,9 +137,6 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	if err != nil {
 		in.Missing = append(in.Missing, console.Line(err.Error()))
 	}
-	for name := range in.Recorded {
-		list.Result(multilock.Result{Name: name, Final: true}) // a success, according to the history
-	}
 	for _, h := range in.Held {
 		if h.Sighting.State != multilock.StateDead {
 			list.Held(h.Name)
@@ -209,10 +206,7 @@ func trimmed(r multilock.Result, each bool) *multilock.Result {
 // unreadOf returns the names of the results to read, and how many of them are not chunks. It marks
 // the other results as recorded.
 func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
-	successes := lockgroup.Successes{}
-	for _, e := range in.Events {
-		successes.Add(e)
-	}
+	successes := successesIn(in.Events)
 	for _, name := range names {
 		_, chunk := joblist.ParseChunkName(name)
 		if successes[name] && !chunk {
@@ -224,6 +218,21 @@ func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
 		}
 	}
 	return unread, singles
+}
+
+// successesIn returns the names whose events in a history are all successes. Their present result is
+// a success, too: a failure can follow a success only after the success was forgotten.
+func successesIn(events []source.Event) map[string]bool {
+	successes := map[string]bool{}
+	for _, e := range events {
+		switch before, met := successes[e.Name]; e.What {
+		case source.EventForgot:
+			successes[e.Name] = false
+		case source.EventCommitted:
+			successes[e.Name] = (before || !met) && e.OK()
+		}
+	}
+	return successes
 }
 
 // shownOf returns the jobs that are listed regardless of their results.
