@@ -35,6 +35,7 @@ func ending(made *[]lockgroup.Attempt, codes ...int) func(context.Context, lockg
 	}
 }
 
+// Rule: attempts
 func TestEachAttemptKnowsTheOneBefore(t *testing.T) {
 	src := grouptest.Opener(t)()
 	var made []lockgroup.Attempt
@@ -71,7 +72,8 @@ func TestEachAttemptKnowsTheOneBefore(t *testing.T) {
 	require.Equal(t, lockgroup.StepDone, out.Step)
 }
 
-// What is not recorded, and what follows, is left to the next run.
+// A result that is not recorded, and all that follows, is left to the next run.
+// Rule: attempts
 func TestAttemptWithAnErrorIsTheLast(t *testing.T) {
 	src := grouptest.Opener(t)()
 	var made []lockgroup.Attempt
@@ -92,6 +94,7 @@ func TestAttemptWithAnErrorIsTheLast(t *testing.T) {
 	require.True(t, made[2].First, "under this lock, as far as this call knows")
 }
 
+// Rule: none (options)
 func TestAttemptWithoutAPlan(t *testing.T) {
 	src := grouptest.Opener(t)()
 	var made []lockgroup.Attempt
@@ -109,6 +112,7 @@ func TestAttemptWithoutAPlan(t *testing.T) {
 }
 
 // A job that has ended does not run again under a lock that could not record it.
+// Rule: attempts
 func TestAttemptThatCannotBeRecorded(t *testing.T) {
 	for _, why := range []error{multilock.ErrUnsure, multilock.ErrLost, errors.New("no space left on device")} {
 		src := grouptest.NewVenue()
@@ -126,6 +130,7 @@ func TestAttemptThatCannotBeRecorded(t *testing.T) {
 }
 
 // What has succeeded is recorded, also when everything is to end.
+// Rule: attempts
 func TestSuccessIsRecordedAfterTheEndOfTheContext(t *testing.T) {
 	src, plan := grouptest.NewVenue(), &lockgroup.Plan{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,6 +142,7 @@ func TestSuccessIsRecordedAfterTheEndOfTheContext(t *testing.T) {
 	require.Equal(t, 1, out.Ran)
 }
 
+// Rule: readers
 func TestPeek(t *testing.T) {
 	plan := &lockgroup.Plan{Retries: 1}
 	for name, c := range map[string]struct {
@@ -164,6 +170,7 @@ func TestPeek(t *testing.T) {
 	require.ErrorIs(t, err, errWork)
 }
 
+// Rule: attempts
 func TestWhileHeld(t *testing.T) {
 	stop := errors.New("stop")
 	for name, c := range map[string]struct {
@@ -194,6 +201,7 @@ func TestWhileHeld(t *testing.T) {
 	}
 }
 
+// Rule: validity, loss
 func TestWhileHeldEndsWithTheLock(t *testing.T) {
 	src := grouptest.Opener(t)()
 	lock, err := multilock.TryAcquire(t.Context(), src, "x", multilock.Options{TTL: time.Second})

@@ -32,6 +32,7 @@ func inPlace(t *testing.T, test func(t *testing.T, p *grouptest.Place)) {
 	synctest.Test(t, func(t *testing.T) { test(t, grouptest.NewPlace()) })
 }
 
+// Rule: barrier
 func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Alive("node1"))
@@ -49,6 +50,7 @@ func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 }
 
 // A poll is one request. Looks at the holders come rarely.
+// Rule: barrier, barrier-dead
 func TestPollsOfABarrierAreCheap(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Alive("node1"))
@@ -63,6 +65,7 @@ func TestPollsOfABarrierAreCheap(t *testing.T) {
 	})
 }
 
+// Rule: barrier
 func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -73,6 +76,7 @@ func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
 }
 
 // Jobs that are just being started are waited for by a barrier that settles.
+// Rule: members
 func TestBarrierSettles(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		start := time.Now()
@@ -90,8 +94,9 @@ func TestBarrierSettles(t *testing.T) {
 	})
 }
 
-// Members are waited for even if none of their jobs has been started, and other
-// locks in the group are nobody's concern.
+// Members are waited for even if none of their jobs has been started, and other locks in the
+// group do not matter.
+// Rule: members
 func TestBarrierForMembers(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("other", grouptest.Alive("node9"))
@@ -112,6 +117,7 @@ func TestBarrierForMembers(t *testing.T) {
 
 // A change that comes so soon after a listing that the stamp stays the same is
 // found all the same.
+// Rule: members
 func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
@@ -128,6 +134,7 @@ func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 }
 
 // An expected number counts when that many are done and nothing is held any more.
+// Rule: members
 func TestBarrierForANumber(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
@@ -142,6 +149,7 @@ func TestBarrierForANumber(t *testing.T) {
 }
 
 // A failure is final or it is not: a job that is to be tried again is waited for.
+// Rule: members
 func TestBarrierNamesTheFailed(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Failed("a", false))
@@ -159,6 +167,7 @@ func TestBarrierNamesTheFailed(t *testing.T) {
 
 // When the time is over the report says who is missing, and who holds what. Its
 // words are those of the end, not of the last rare look.
+// Rule: none (messages)
 func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Succeeded("a"))
@@ -171,6 +180,7 @@ func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
+// Rule: none (messages)
 func TestBarrierCountsWhatIsShort(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Succeeded("a"))
@@ -180,7 +190,8 @@ func TestBarrierCountsWhatIsShort(t *testing.T) {
 	})
 }
 
-// A source that does not answer keeps nobody from giving up.
+// A source that hangs does not keep a barrier from giving up.
+// Rule: none (time limits)
 func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		never := make(chan struct{})
@@ -196,7 +207,8 @@ func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 	})
 }
 
-// Where nobody could look at anything, that is said, and why.
+// A barrier that could look at nothing says so, and why.
+// Rule: barrier
 func TestBarrierThatNeverSawAnything(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		never := make(chan struct{})
@@ -209,6 +221,7 @@ func TestBarrierThatNeverSawAnything(t *testing.T) {
 	})
 }
 
+// Rule: barrier
 func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 	members := []string{"a"}
 	for call, members := range map[string][]string{"vacant": nil, "names": nil, "revision": members, "results": members, "result": members} {
@@ -227,6 +240,7 @@ func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 	}
 }
 
+// Rule: members
 func TestProgressOfABarrier(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Succeeded("a"))
@@ -253,6 +267,7 @@ func TestProgressOfABarrier(t *testing.T) {
 	})
 }
 
+// Rule: none (options)
 func TestBarrierOptionsThatContradict(t *testing.T) {
 	for i, opt := range []lockgroup.BarrierOptions{
 		{Members: []string{"a"}, Expect: 1}, {Expect: -1}, {Poll: -1}, {Settle: -1}, {Inspect: -1}, {Since: -1},
@@ -267,6 +282,7 @@ func TestBarrierOptionsThatContradict(t *testing.T) {
 // onlyAGroup keeps no results.
 type onlyAGroup struct{ source.Group }
 
+// Rule: none (options)
 func TestBarrierNeedsALedgerForMembers(t *testing.T) {
 	_, err := lockgroup.NewBarrier(onlyAGroup{grouptest.NewPlace()}, lockgroup.BarrierOptions{Expect: 1})
 	require.ErrorIs(t, err, multilock.ErrUnsupported)

@@ -23,6 +23,7 @@ func mustCatchUp(t *testing.T, text string) lockgroup.CatchUp {
 	return c
 }
 
+// Rule: none (parser)
 func TestParseCatchUp(t *testing.T) {
 	for _, text := range []string{"none", "latest", "all:1", "all:1000"} {
 		mustCatchUp(t, text)
@@ -33,8 +34,9 @@ func TestParseCatchUp(t *testing.T) {
 	}
 }
 
-// What is run, one after the other and each with success, by a host that comes so long after
-// noon, when the job ran last.
+// A host that comes so long after noon, when the job ran last, runs these ticks, one after the
+// other and each with success.
+// Rule: catch-up
 func TestCatchUp(t *testing.T) {
 	noon := at(t, "2026-01-02T12:00:00Z")
 	for name, c := range map[string]struct {
@@ -102,8 +104,9 @@ func caughtUp(t *testing.T, plan lockgroup.Plan, now time.Time, last *multilock.
 	}
 }
 
-// What failed is tried again before what comes after it, unless that is too long ago; what
-// failed for good is not.
+// A failed tick is tried again before those after it, unless it is too long ago; one that failed
+// for good is not.
+// Rule: catch-up
 func TestCatchUpAfterAFailure(t *testing.T) {
 	noon := at(t, "2026-01-02T12:00:00Z")
 	for _, every := range []string{"1h@0m", "1h"} {
@@ -121,6 +124,7 @@ func TestCatchUpAfterAFailure(t *testing.T) {
 
 // Hosts whose lines fire whenever they like, and that are away for days, run each tick once
 // at most, in order, and miss none but those that are too old.
+// Rule: catch-up
 func TestCatchUpOfACluster(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -164,7 +168,8 @@ type ticking struct {
 
 func (s *ticking) Now(context.Context) (time.Time, error) { return s.now, nil }
 
-// A host that dies at any tick leaves the rest, and none twice, to whoever comes next.
+// A host that dies at any tick leaves the rest, and none twice, to the next.
+// Rule: catch-up
 func TestCatchUpThroughCrashes(t *testing.T) {
 	t.Parallel()
 	noon := at(t, "2026-01-02T12:00:00Z")
@@ -202,6 +207,7 @@ func TestCatchUpThroughCrashes(t *testing.T) {
 }
 
 // A tick that fails for good is the last for now, and the next time goes on behind it.
+// Rule: catch-up
 func TestCatchUpStopsAtAFailure(t *testing.T) {
 	t.Parallel()
 	noon := at(t, "2026-01-02T12:00:00Z")

@@ -66,6 +66,7 @@ func inChunkPlace(t *testing.T, test func(t *testing.T, p chunkPlace)) {
 }
 
 // Of a chunk without failures the number of its jobs is enough, and that is read once.
+// Rule: members
 func TestBarrierCountsTheJobsOfChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
 		for i := range 9 {
@@ -84,6 +85,7 @@ func TestBarrierCountsTheJobsOfChunks(t *testing.T) {
 }
 
 // The jobs that have failed are named, and their chunks read as a whole.
+// Rule: members
 func TestBarrierNamesTheFailedJobsOfChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
 		p.Commit(chunkOf(1, 4, 4, nil))
@@ -99,6 +101,7 @@ func TestBarrierNamesTheFailedJobsOfChunks(t *testing.T) {
 }
 
 // A job that failed at first, and then in the same chunk succeeded, is done.
+// Rule: members
 func TestBarrierForgetsAFailureThatWasMadeGood(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Expect: 4}, {Members: []string{"job-2", "job-4"}}} {
 		inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -111,8 +114,8 @@ func TestBarrierForgetsAFailureThatWasMadeGood(t *testing.T) {
 	}
 }
 
-// Jobs that are named are found in whatever chunk they are, and those that are not named are
-// nobody's concern.
+// Jobs that are named are found in whatever chunk they are; others do not matter.
+// Rule: members
 func TestBarrierForMembersInChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
 		p.Commit(chunkOf(1, 4, 4, map[int]int{1: 7}))
@@ -129,7 +132,8 @@ func TestBarrierForMembersInChunks(t *testing.T) {
 	})
 }
 
-// A dead holder of a chunk is in the way of members that are not done yet, whoever they are.
+// A dead holder of a chunk is in the way of any member that is not done yet.
+// Rule: members, barrier-dead
 func TestBarrierForMembersBuriesTheHolderOfAChunk(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
 		p.Commit(chunkOf(1, 4, 2, nil))
@@ -151,8 +155,9 @@ func TestBarrierForMembersBuriesTheHolderOfAChunk(t *testing.T) {
 	})
 }
 
-// Of the jobs of a chunk whose result nobody can read none is known to be done, and they are
-// not waited for: whatever they are called.
+// Of the jobs of a chunk whose result cannot be read none is known to be done, and they are not
+// waited for, whatever they are called.
+// Rule: members
 func TestBarrierDoesNotWaitForAChunkThatNobodyCanRead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Expect: 8}, {Members: []string{"job-2", "job-6"}}} {
 		inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -166,7 +171,8 @@ func TestBarrierDoesNotWaitForAChunkThatNobodyCanRead(t *testing.T) {
 	}
 }
 
-// What is kept of a million jobs are their numbers, and the failures.
+// Of a million jobs a barrier keeps only their numbers, and the failures.
+// Rule: members
 func TestBarrierKeepsNothingOfSuccesses(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
 		const chunks = 200
@@ -190,6 +196,7 @@ func committedChunk(minutes int, token string, r multilock.Result) source.Event 
 
 // A barrier without members learns from the history which chunks are not done, and from
 // their results which of the jobs.
+// Rule: barrier-ends
 func TestBarrierAsksHowTheJobsOfChunksEnded(t *testing.T) {
 	broke := func(minutes int, token string) source.Event {
 		e := happened(minutes, source.EventBroke, token)
@@ -265,6 +272,7 @@ func newListedPlace(p chunkPlace, jobs int) listedPlace {
 }
 
 // Where the list says which chunks members are in, only these are read, and waited for.
+// Rule: members
 func TestBarrierForMembersKnowsTheirChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {
 		p := newListedPlace(chunks, 400)
@@ -290,6 +298,7 @@ func TestBarrierForMembersKnowsTheirChunks(t *testing.T) {
 }
 
 // Another list that came in the place of the first one has the members elsewhere.
+// Rule: members
 func TestBarrierForMembersLooksThemUpAnew(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {
 		p := newListedPlace(chunks, 8)

@@ -21,6 +21,7 @@ import (
 
 // A poll of a barrier is one operation of the filesystem, whatever it waits for
 // and however large the group is.
+// Rule: barrier, members
 func TestPollIsOneOperation(t *testing.T) {
 	var members []string
 	for i := range 30 {

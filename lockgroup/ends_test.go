@@ -75,6 +75,7 @@ func fenced(e source.Event, fence uint64) source.Event { e.Fence = fence; return
 
 // The barrier waits for a job that takes its lock while the history is read, if no lock was
 // held until then.
+// Rule: barrier-ends
 func TestBarrierWaitsForAJobThatBeginsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &beginning{placeWithHistory{Place: grouptest.NewPlace()}}
@@ -95,8 +96,8 @@ func (b *beginning) Follow(since time.Time) source.Follower {
 	return b.placeWithHistory.Follow(since)
 }
 
-// What counts as done is the last run of a name, whatever its host's clock and whoever
-// tells first.
+// The last run of a name counts, whatever its host's clock and whichever host reports first.
+// Rule: barrier-ends
 func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 	signalled := func(e source.Event) source.Event { e.Signal = "killed"; return exited(e, 137) }
 	named := func(e source.Event, name string) source.Event { e.Name = name; return e }
@@ -181,6 +182,7 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 }
 
 // A run gives its lock back before it writes down how it ended: that is waited for.
+// Rule: barrier-ends
 func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
 	for code := range 2 {
 		synctest.Test(t, func(t *testing.T) {
@@ -199,7 +201,8 @@ func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
 	}
 }
 
-// Who has taken the lock since the barrier opened is not waited for.
+// A run that has taken the lock since the barrier opened is not waited for.
+// Rule: barrier-ends
 func TestBarrierLeavesOutWhoCameLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &placeWithHistory{Place: grouptest.NewPlace()}
@@ -223,6 +226,7 @@ func (l *late) Vacant(ctx context.Context) (bool, error) {
 }
 
 // What cannot be read is never passed over in silence.
+// Rule: barrier-ends, history
 func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 	broken := errors.New("permission denied")
 	synctest.Test(t, func(t *testing.T) {
@@ -242,6 +246,7 @@ func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 }
 
 // A journal is read from --since on, as far as it goes and in parts.
+// Rule: barrier-ends
 func TestBarrierFollowsAJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := grouptest.NewVenue()
@@ -255,6 +260,7 @@ func TestBarrierFollowsAJournal(t *testing.T) {
 }
 
 // A history that does not answer is named when the time is over, and the wait has not opened.
+// Rule: barrier-ends
 func TestBarrierWhoseHistoryHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})

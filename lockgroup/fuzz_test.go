@@ -11,6 +11,7 @@ import (
 )
 
 // A slot's name has one form, and what is not one is left as it is.
+// Rule: slots
 func FuzzSlotName(f *testing.F) {
 	for _, name := range []string{"a#slot-1", "a#slot-01", "a#slot-0", "#slot-1", "a#slot-1#slot-2", "a#slot-99999999999999999999", "a#slot-+1", "a"} {
 		f.Add(name)
@@ -28,7 +29,8 @@ func FuzzSlotName(f *testing.F) {
 	})
 }
 
-// Whatever a history tells, each job has one last run, and is reported once at most.
+// Whatever a history says, each job has one last run, and is reported once at most.
+// Rule: barrier-ends
 func FuzzEnds(f *testing.F) {
 	const acquired = `{"time":"2026-03-01T12:00:00Z","event":"acquired","name":"a#slot-1","token":"t","command":"make"}` + "\n"
 	for _, events := range []string{acquired, acquired + `{"event":"lost","name":"a"}`, `{"event":"broke","token":"t"}`, `{"event":"committed"}`, `{"event":"committed","exit":1,"held_ns":-9223372036854775808}`, acquired + `{"event":"released","name":"a#slot-1","token":"t","exit":3}`} {

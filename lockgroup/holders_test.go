@@ -14,6 +14,7 @@ import (
 
 // A dead holder is not waited for for ever: its lock is cleared, and it is
 // reported with the evidence. What it did not end is not done.
+// Rule: barrier-dead
 func TestBarrierBuriesTheDead(t *testing.T) {
 	suspect, dead := grouptest.Seen(multilock.StateSuspect, "node1"), grouptest.Seen(multilock.StateDead, "node1")
 	for name, sightings := range map[string][]multilock.Sighting{
@@ -36,6 +37,7 @@ func TestBarrierBuriesTheDead(t *testing.T) {
 
 // A script that has ended looks like one that died, until the keeper of its lock has given
 // that back. A job has no keeper.
+// Rule: barrier-dead
 func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 	for name, job := range map[string]bool{"script": false, "job": true} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +54,8 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 	}
 }
 
-// A suspect that shows life after all is left alone.
+// A suspect that sends a heartbeat after all is left alone.
+// Rule: barrier-dead, I2
 func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		suspect := grouptest.Seen(multilock.StateSuspect, "node1")
@@ -66,6 +69,7 @@ func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 
 // A job that died may be taken over by another host, which may work on it for long: only if none
 // does, the wait ends.
+// Rule: barrier-dead
 func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
 		inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -98,6 +102,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 }
 
 // While another host works on what is waited for, a job that died waits for its turn there.
+// Rule: barrier-dead
 func TestBarrierWaitsForABusyHostToTakeOver(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
@@ -111,6 +116,7 @@ func TestBarrierWaitsForABusyHostToTakeOver(t *testing.T) {
 }
 
 // Without a limit the wait lasts until ctx ends.
+// Rule: none (time limits)
 func TestBarrierThatWaitsForATakeoverForEver(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
@@ -121,6 +127,7 @@ func TestBarrierThatWaitsForATakeoverForEver(t *testing.T) {
 }
 
 // The looks at a holder with a short TTL are not far apart, however long the wait has lasted.
+// Rule: barrier-dead
 func TestLooksFollowTheTTL(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		alive, dead := grouptest.Alive("node1"), grouptest.Seen(multilock.StateDead, "node1")
@@ -135,7 +142,8 @@ func TestLooksFollowTheTTL(t *testing.T) {
 	})
 }
 
-// Locks that are not a member's are none of its business, even in dead hands.
+// Locks of other jobs do not matter, even if their holders are dead.
+// Rule: barrier-dead, members
 func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("other", grouptest.Seen(multilock.StateDead, "node1"))
@@ -147,8 +155,9 @@ func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 	})
 }
 
-// What a crash in the middle of a release leaves is nobody's death, and keeps
-// nobody waiting.
+// The directory that a crash in the middle of a release leaves is not reported as a death, and is
+// not waited for.
+// Rule: barrier-dead
 func TestBarrierClearsLeftovers(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Left["empty"] = true
@@ -162,8 +171,9 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 	})
 }
 
-// Whoever may not clear a dead holder's lock is told of its death like everybody else, and
-// that the lock is still there.
+// A barrier that may not clear a dead holder's lock reports its death like any other, and that
+// the lock is still there.
+// Rule: barrier-dead
 func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		denied := errors.New("permission denied")
@@ -177,7 +187,8 @@ func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	})
 }
 
-// It goes on waiting for the living, and believes in whoever has the lock next.
+// It goes on waiting for the living, and for the next holder of the lock.
+// Rule: barrier-dead
 func TestBarrierWaitsBesideLocksOfTheDead(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		dead, alive := grouptest.Seen(multilock.StateDead, "node1"), grouptest.Alive("node2")
@@ -195,7 +206,8 @@ func TestBarrierWaitsBesideLocksOfTheDead(t *testing.T) {
 	})
 }
 
-// With members the work of the dead may be done by somebody who can clear them, in time.
+// With members the work of the dead may be done by another process that can clear them, in time.
+// Rule: barrier-dead, members
 func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
@@ -214,7 +226,8 @@ func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	})
 }
 
-// A lock that cannot be looked at is in the way, and no more can be said.
+// A lock that cannot be looked at is in the way, and nothing more is known.
+// Rule: barrier
 func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Alive("node1"))

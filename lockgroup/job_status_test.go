@@ -12,8 +12,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// How it stands with an hourly job that ran at noon and succeeded two minutes later, or has
-// done something else.
+// The status of an hourly job that ran at noon and succeeded two minutes later, or has done
+// something else.
+// Rule: ticks
 func TestStandingOfTicks(t *testing.T) {
 	noon := at(t, "2026-01-02T12:00:00Z")
 	well := noon.Add(2 * time.Minute)
@@ -66,7 +67,8 @@ func TestStandingOfTicks(t *testing.T) {
 	}
 }
 
-// How it stands with a job whose first run has lasted so long, and has not ended.
+// The status of a job whose first run has lasted so long, and has not ended.
+// Rule: ticks
 func TestStandingInTheFirstRun(t *testing.T) {
 	now := at(t, "2026-01-02T12:10:00Z")
 	for name, c := range map[string]struct {
@@ -98,6 +100,7 @@ func TestStandingInTheFirstRun(t *testing.T) {
 }
 
 // A day's tick by the wall clocks of Berlin is an hour earlier when their summer has begun.
+// Rule: ticks
 func TestStandingInAZone(t *testing.T) {
 	last := multilock.Result{
 		Attempt: 1, Final: true, Tick: at(t, "2026-03-28T06:30:00Z"), Began: at(t, "2026-03-28T06:30:00Z"), Every: "1d@07:30[Europe/Berlin]",
@@ -108,7 +111,8 @@ func TestStandingInAZone(t *testing.T) {
 	require.Equal(t, 2, s.Missed, "those of 29 and 30 March; that of the 31st can still be run")
 }
 
-// What is expected of a job counts, and not what its ticks are, nor a failure in between.
+// The expectation of a job counts, and not its ticks, nor a failure in between.
+// Rule: none (monitoring)
 func TestStandingByExpectation(t *testing.T) {
 	now := at(t, "2026-01-02T12:00:00Z")
 	day := lockgroup.Expectation{Every: 24 * time.Hour, Within: time.Hour}
@@ -136,6 +140,7 @@ func TestStandingByExpectation(t *testing.T) {
 }
 
 // A success is remembered through the failures that follow.
+// Rule: result
 func TestResultsKeepTheLastSuccess(t *testing.T) {
 	src := grouptest.Opener(t)()
 	plan := &lockgroup.Plan{Every: lockgroup.EverySpan(time.Second), Retries: 1}

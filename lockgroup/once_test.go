@@ -26,6 +26,7 @@ func work(runs *atomic.Int64, ends ...error) func(context.Context) error {
 	}
 }
 
+// Rule: I7
 func TestOnceRunsOnce(t *testing.T) {
 	open := grouptest.Opener(t)
 	var runs atomic.Int64
@@ -42,6 +43,7 @@ func TestOnceRunsOnce(t *testing.T) {
 	require.Equal(t, int64(1), runs.Load())
 }
 
+// Rule: I1, I7
 func TestOnceOfMany(t *testing.T) {
 	open := grouptest.Opener(t)
 	var runs atomic.Int64
@@ -59,6 +61,7 @@ func TestOnceOfMany(t *testing.T) {
 	require.Equal(t, int64(1), runs.Load())
 }
 
+// Rule: attempts
 func TestOnceFails(t *testing.T) {
 	open := grouptest.Opener(t)
 	var runs atomic.Int64
@@ -80,7 +83,8 @@ func TestOnceFails(t *testing.T) {
 	require.Equal(t, int64(2), runs.Load())
 }
 
-// Work that was told to stop has not failed: what it says is told, and nothing recorded.
+// Work that was told to stop has not failed: its error is reported, and nothing recorded.
+// Rule: attempts
 func TestOnceInterrupted(t *testing.T) {
 	src := grouptest.Opener(t)()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -96,7 +100,8 @@ func TestOnceInterrupted(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrNoResult)
 }
 
-// A panic that somebody recovers leaves no lock and no result.
+// A panic that is recovered leaves no lock and no result.
+// Rule: attempts, release
 func TestOncePanics(t *testing.T) {
 	open := grouptest.Opener(t)
 	src := open()
@@ -117,6 +122,7 @@ type clocked struct {
 
 func (c *clocked) Now(context.Context) (time.Time, error) { return c.now, nil }
 
+// Rule: ticks
 func TestOnceEvery(t *testing.T) {
 	src := &clocked{Source: grouptest.Opener(t)(), now: time.Date(2026, 1, 2, 11, 59, 57, 0, time.UTC)}
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -139,6 +145,7 @@ func TestOnceEvery(t *testing.T) {
 }
 
 // The tick is that of the time at which the lock was taken, not of the first look.
+// Rule: ticks
 func TestOnceEveryAfterAWait(t *testing.T) {
 	open := grouptest.Opener(t)
 	holder, err := multilock.TryAcquire(t.Context(), open(), "x", multilock.Options{})
@@ -171,6 +178,7 @@ type scripted struct {
 
 func (s *scripted) Now(context.Context) (time.Time, error) { return <-s.times, nil }
 
+// Rule: none (options)
 func TestOnceWithABadPlan(t *testing.T) {
 	open := grouptest.Opener(t)
 	for _, opt := range []lockgroup.OnceOptions{{Retries: -1}, {Every: lockgroup.EverySpan(-time.Second)}, {Every: lockgroup.EverySpan(time.Millisecond)}, {Options: multilock.Options{TTL: -1}}} {

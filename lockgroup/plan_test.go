@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
+// Rule: attempts
 func TestPlanNext(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	failure := func(attempt int) *multilock.Result { return &multilock.Result{Exit: 3, Attempt: attempt} }
@@ -40,6 +41,7 @@ func TestPlanNext(t *testing.T) {
 }
 
 // What is decided for ticks of an hour, half past each, at a time, after a last result.
+// Rule: ticks
 func TestPlanNextTick(t *testing.T) {
 	hour := at(t, "2026-01-02T12:30:00Z")
 	tick := func(attempt, exit int) multilock.Result {
@@ -87,6 +89,7 @@ func TestPlanNextTick(t *testing.T) {
 	}
 }
 
+// Rule: attempts, ticks
 func TestPlanComplete(t *testing.T) {
 	tick := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	began := tick.Add(-time.Second)
@@ -98,6 +101,7 @@ func TestPlanComplete(t *testing.T) {
 }
 
 // What a plan calls final it never runs again, and what it does not, it does.
+// Rule: attempts
 func TestPlanAgreesWithItself(t *testing.T) {
 	for retries := range 4 {
 		plan := lockgroup.Plan{Retries: retries}
@@ -119,6 +123,7 @@ func TestPlanAgreesWithItself(t *testing.T) {
 	}
 }
 
+// Rule: none (parser)
 func TestParseEvery(t *testing.T) {
 	for text, short := range map[string]string{
 		"1h":                       "1h",
@@ -148,6 +153,7 @@ func TestParseEvery(t *testing.T) {
 	}
 }
 
+// Rule: none (parser)
 func TestParseEveryRefuses(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                         `"" is no duration`,
@@ -183,6 +189,7 @@ func TestParseEveryRefuses(t *testing.T) {
 	}
 }
 
+// Rule: none (parser)
 func TestEverySpan(t *testing.T) {
 	require.True(t, lockgroup.EverySpan(0).IsZero())
 	require.True(t, lockgroup.Every{}.IsZero())
@@ -191,6 +198,7 @@ func TestEverySpan(t *testing.T) {
 }
 
 // What is parsed is written so that it is parsed to the same, and has its ticks nearby.
+// Rule: none (parser)
 func FuzzParseEvery(f *testing.F) {
 	for _, text := range []string{
 		"1h", "1h@30m", "1d@07:30", "1d@07:30[Europe/Berlin]", "3d@02:30:15[Australia/Lord_Howe]", "1.5s@1ms", "90", "7d@102h", "1d@12:00[Asia/Kathmandu]", "36500d@0s", "7d",

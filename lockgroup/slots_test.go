@@ -29,6 +29,7 @@ func trySlot(t testing.TB, src multilock.Source, n int) *lockgroup.Slot {
 	return slot
 }
 
+// Rule: slots
 func TestSlotNames(t *testing.T) {
 	name, i, ok := lockgroup.ParseSlotName(lockgroup.SlotName("night#slot-1ly", 12))
 	require.True(t, ok)
@@ -40,6 +41,7 @@ func TestSlotNames(t *testing.T) {
 	}
 }
 
+// Rule: slots
 func TestAsManyHoldersAsSlots(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	a, b := trySlot(t, src, 2), trySlot(t, src, 2)
@@ -59,7 +61,8 @@ func TestAsManyHoldersAsSlots(t *testing.T) {
 	require.NoError(t, err, "the name itself is another lock")
 }
 
-// Nobody prefers a slot, so that all of them wear alike.
+// No slot is preferred, so that all wear alike.
+// Rule: slots
 func TestSlotsAreTakenAtRandom(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	taken := map[int]int{}
@@ -80,6 +83,7 @@ func dead(t testing.TB) process.Identity {
 	return self
 }
 
+// Rule: slots
 func TestSlotOfTheDeadIsTakenOver(t *testing.T) {
 	base := t.TempDir()
 	crashed := trySlot(t, fslocktest.Open(t, fslock.Options{Base: base, Self: dead(t)}), 1)
@@ -89,6 +93,7 @@ func TestSlotOfTheDeadIsTakenOver(t *testing.T) {
 	require.ErrorIs(t, crashed.Verify(t.Context()), multilock.ErrLost)
 }
 
+// Rule: slots
 func TestWaitingForASlot(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	held := []*lockgroup.Slot{trySlot(t, src, 3), trySlot(t, src, 3), trySlot(t, src, 3)}
@@ -110,7 +115,8 @@ func TestWaitingForASlot(t *testing.T) {
 	requireNothingStaged(t, src)
 }
 
-// Who gives up waiting hears who was in the way, and leaves nothing behind.
+// A waiter that gives up reports who held the slots, and leaves nothing behind.
+// Rule: slots
 func TestGivingUpWaitingForASlot(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	trySlot(t, src, 2)
@@ -131,8 +137,9 @@ func requireNothingStaged(t *testing.T, src *fslock.Source) {
 	require.Empty(t, left)
 }
 
-// One slot that cannot be used keeps nobody from the others, and is told of when
-// there are no others.
+// One slot that cannot be used does not keep a contender from the others; it is reported if there
+// are no others.
+// Rule: slots
 func TestSlotThatCannotBeUsed(t *testing.T) {
 	base := t.TempDir()
 	src := fslocktest.Open(t, fslock.Options{Base: base})
@@ -147,6 +154,7 @@ func TestSlotThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, slot.Release(t.Context()))
 }
 
+// Rule: slots
 func TestMoreSlotsThanOneWaitsAt(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	seen := map[int]bool{}
@@ -161,6 +169,7 @@ func TestMoreSlotsThanOneWaitsAt(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrHeld)
 }
 
+// Rule: none (options)
 func TestNumbersOfSlots(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	for _, n := range []int{-1, 0, lockgroup.MaxSlots + 1} {
@@ -173,8 +182,9 @@ func TestNumbersOfSlots(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 }
 
-// Sixteen contenders share three slots. Never more than three are inside, and never two
-// in one slot; everybody comes in again and again.
+// Sixteen contenders share three slots. Never more than three are inside, and never two in one
+// slot; each comes in again and again.
+// Rule: slots, I1
 func TestSlotsUnderStress(t *testing.T) {
 	const contenders, slots, all = 16, 3, 480
 	s := slotStress{T: t, slots: slots, full: make(chan struct{})}

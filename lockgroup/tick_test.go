@@ -116,6 +116,7 @@ func seeded(t *testing.T, n int, property func(t *testing.T, rng *rand.Rand)) {
 
 // Wherever in its span a line fires, and whatever the hosts' clocks show: exactly one run
 // per period while a host lives, and no two starts within half a span.
+// Rule: ticks
 func TestOneRunPerPeriod(t *testing.T) {
 	spans := []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, time.Hour, 150 * time.Minute, day / 2, day}
 	seeded(t, 200, func(t *testing.T, rng *rand.Rand) {
@@ -135,6 +136,7 @@ func TestOneRunPerPeriod(t *testing.T) {
 
 // A line that fires by a wall clock, through the changes to summer and back: daily, and
 // hourly where the clocks change by half an hour.
+// Rule: ticks
 func TestOneRunPerPeriodByAWallClock(t *testing.T) {
 	changes := map[string][]string{
 		"Europe/Berlin":       {"2026-03-29", "2026-10-25"},
@@ -202,6 +204,7 @@ func hourlyThrough(t *testing.T, rng *rand.Rand, change time.Time) {
 
 // A line that fires more often than once per span gets one run per span, on average as
 // in every moment.
+// Rule: ticks
 func TestFiringOftenRunsOncePerSpan(t *testing.T) {
 	for _, every := range []string{"1h", "1h@20m"} {
 		seeded(t, 50, func(t *testing.T, rng *rand.Rand) {
@@ -227,6 +230,7 @@ func TestFiringOftenRunsOncePerSpan(t *testing.T) {
 
 // However a line without a phase was run by hand before, at most one of its firings finds
 // that the job already ran.
+// Rule: ticks
 func TestALineIsAtAnEdgeOnce(t *testing.T) {
 	seeded(t, 100, func(t *testing.T, rng *rand.Rand) {
 		c := newCluster(t, rng, "1d", day)
@@ -251,6 +255,7 @@ func TestALineIsAtAnEdgeOnce(t *testing.T) {
 }
 
 // The ticks of wall clocks, where a change skips a time or shows it twice.
+// Rule: ticks
 func TestTicksByWallClocks(t *testing.T) {
 	for _, c := range []struct{ every, now, tick string }{
 		{"1d@02:30[Europe/Berlin]", "2026-03-28T12:00:00Z", "2026-03-28T02:30:00+01:00"},
@@ -282,6 +287,7 @@ func TestTicksByWallClocks(t *testing.T) {
 }
 
 // What to write instead, where a line fires far from its tick.
+// Rule: none (messages)
 func TestBetterEvery(t *testing.T) {
 	for _, c := range []struct{ every, now, better string }{
 		{"1h@0m", "2026-01-02T12:30:02Z", "1h@30m"},

@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
+// Rule: none (waiting)
 func TestAcquireTakesAFreeLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
@@ -24,6 +25,7 @@ func TestAcquireTakesAFreeLock(t *testing.T) {
 	})
 }
 
+// Rule: I4
 func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -40,7 +42,8 @@ func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 	})
 }
 
-// Whoever has other locks to try instead does not want to know who is in the way.
+// A caller that has other locks to try does not ask who holds this one.
+// Rule: none (waiting)
 func TestTryOnceDoesNotLook(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, inTurn(fails(multilock.ErrHeld), succeeds))
@@ -57,6 +60,7 @@ func TestTryOnceDoesNotLook(t *testing.T) {
 	})
 }
 
+// Rule: silence
 func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -74,7 +78,9 @@ func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 	})
 }
 
-// Who is told that the holder's signs of life have ended looks at once, and not when he had meant to.
+// A waiter that learns that the holder's heartbeats have ended looks at once, and not at its next
+// look.
+// Rule: none (waiting)
 func TestNewsOfSilenceAreLookedInto(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.wake = make(chan struct{}, 1)
@@ -96,6 +102,7 @@ func TestNewsOfSilenceAreLookedInto(t *testing.T) {
 	})
 }
 
+// Rule: none (waiting)
 func TestWakeUpCutsThePauseShort(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.wake = make(chan struct{}, 1)
@@ -119,6 +126,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 	})
 }
 
+// Rule: I4
 func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
 	for name, then := range map[string]func(<-chan struct{}) action{
 		"waiting":       func(<-chan struct{}) action { return fails(multilock.ErrHeld) },
@@ -144,6 +152,7 @@ func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
 }
 
 // The end of the wait must not depend on the source, which may hang in any call.
+// Rule: none (time limits)
 func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 	for _, where := range []step{contend, try, look, breaks} {
 		runBubble(t, string(where), func(t *testing.T, f *fake) {
@@ -170,6 +179,7 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 
 // An attempt that comes back just after the wait has ended leaves nothing to be
 // done by goroutines that a process that exits would take with it.
+// Rule: I3
 func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
@@ -187,6 +197,7 @@ func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
 	})
 }
 
+// Rule: none (time limits)
 func TestEndedContextAsksForNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -199,8 +210,8 @@ func TestEndedContextAsksForNothing(t *testing.T) {
 	})
 }
 
-// An error of Close after the lock was taken must not leave a lock that nobody
-// knows of.
+// An error of Close after the lock was taken must not leave a lock without a holder.
+// Rule: I4
 func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(closes, fails(errServer))
@@ -213,7 +224,8 @@ func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
 // errPasses is what a source says of a full disk.
 var errPasses = fmt.Errorf("no space: %w", multilock.ErrPassing)
 
-// What passes by itself is waited for by whoever waits, at each step.
+// A waiter waits out a passing error at each step.
+// Rule: none (waiting)
 func TestWaiterWaitsForWhatPasses(t *testing.T) {
 	for _, failing := range []step{contend, try, look, breaks} {
 		runBubble(t, string(failing), func(t *testing.T, f *fake) {
@@ -239,8 +251,9 @@ func TestWaiterWaitsForWhatPasses(t *testing.T) {
 	}
 }
 
-// Who does not wait is told at once; so is a waiter of what does not pass, or may have
-// taken the lock.
+// Without a wait an error ends the attempt at once; so does, for a waiter, one that does not
+// pass, or an attempt that may have taken the lock.
+// Rule: I4
 func TestErrorsThatEndAContest(t *testing.T) {
 	for name, c := range map[string]struct {
 		acquire func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
@@ -268,7 +281,8 @@ func TestErrorsThatEndAContest(t *testing.T) {
 	}
 }
 
-// At the end of the wait the last trouble is told.
+// At the end of the wait the last error is reported.
+// Rule: none (messages)
 func TestWaitThatEndsInTrouble(t *testing.T) {
 	for _, failing := range []step{contend, try} {
 		runBubble(t, string(failing), func(t *testing.T, f *fake) {
@@ -284,7 +298,8 @@ func TestWaitThatEndsInTrouble(t *testing.T) {
 	}
 }
 
-// Trouble is told for as long as nothing has shown that it is over, and no longer.
+// An error is reported for as long as nothing has shown that it is over, and no longer.
+// Rule: none (messages)
 func TestOnlyTroubleThatLastsIsTold(t *testing.T) {
 	for name, lasts := range map[string]bool{"lasts": true, "has passed": false} {
 		runBubble(t, name, func(t *testing.T, f *fake) {
@@ -308,6 +323,7 @@ func TestOnlyTroubleThatLastsIsTold(t *testing.T) {
 }
 
 // A look that fails is repeated after a pause, also where one is due at once.
+// Rule: none (waiting)
 func TestTroubleWithASuspect(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -324,8 +340,9 @@ func frozen(context.Context) error {
 	return nil
 }
 
-// Who was frozen just while the lock was acquired gives it back, and goes on: the belief
-// in it is over, or as good as over, before anything began.
+// A contender that was frozen just while the lock was acquired gives it back, and goes on: the
+// lock's validity is over, or as good as over, before anything began.
+// Rule: arrival, validity
 func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
 	opt := multilock.Options{TTL: 100 * time.Second}
 	for name, c := range map[string]struct {
@@ -361,6 +378,7 @@ func acquireTimed(ctx context.Context, f multilock.Source, name string, opt mult
 }
 
 // The source may stop answering just while a lock that is too old is given back.
+// Rule: none (time limits)
 func TestGivingBackHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 
 var errWork = errors.New("the disk is full")
 
+// Rule: release
 func TestDoHoldsTheLockAndReleasesIt(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		var ended <-chan struct{}
@@ -30,6 +31,7 @@ func TestDoHoldsTheLockAndReleasesIt(t *testing.T) {
 	})
 }
 
+// Rule: I1
 func TestDoWithoutTheLockDoesNotWork(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(errServer))
@@ -41,6 +43,7 @@ func TestDoWithoutTheLockDoesNotWork(t *testing.T) {
 	})
 }
 
+// Rule: none (errors)
 func TestDoJoinsTheErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(release, fails(errServer))
@@ -51,6 +54,7 @@ func TestDoJoinsTheErrors(t *testing.T) {
 	})
 }
 
+// Rule: validity, loss
 func TestDoCancelsTheWorkWhenTheLockIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(multilock.ErrLost))
@@ -66,6 +70,7 @@ func TestDoCancelsTheWorkWhenTheLockIsLost(t *testing.T) {
 	})
 }
 
+// Rule: release
 func TestDoReleasesAfterItsContextEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +85,8 @@ func TestDoReleasesAfterItsContextEnded(t *testing.T) {
 	})
 }
 
-// A panic that somebody recovers must not leave a lock that is renewed for ever.
+// A panic that is recovered must not leave a lock that is renewed for ever.
+// Rule: release
 func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		require.PanicsWithValue(t, "no more", func() {
@@ -90,6 +96,7 @@ func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
 	})
 }
 
+// Rule: silence
 func TestInspectLooksOnce(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateSuspect))
@@ -104,6 +111,7 @@ func TestInspectLooksOnce(t *testing.T) {
 	require.Equal(t, 2, f.count(closes))
 }
 
+// Rule: break
 func TestBreak(t *testing.T) {
 	held, suspect, dead := node7(multilock.StateHeld), node7(multilock.StateSuspect), node7(multilock.StateDead)
 	tests := []struct {
@@ -139,6 +147,7 @@ func TestBreak(t *testing.T) {
 	}
 }
 
+// Rule: break, I2
 func TestBreakOfALockThatCameBackToLife(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateDead))
@@ -150,6 +159,7 @@ func TestBreakOfALockThatCameBackToLife(t *testing.T) {
 	require.Equal(t, multilock.StateHeld, seen.State)
 }
 
+// Rule: none (time limits)
 func TestBreakStopsWatchingWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.show(node7(multilock.StateSuspect))
@@ -163,6 +173,7 @@ func TestBreakStopsWatchingWithItsContext(t *testing.T) {
 	})
 }
 
+// Rule: none (time limits)
 func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 	calls := map[string]func(context.Context, *fake) error{
 		"inspect": func(ctx context.Context, f *fake) error {
@@ -195,6 +206,7 @@ func (blind) Observe(context.Context, string, multilock.StalePolicy) (source.Obs
 	return nil, errServer
 }
 
+// Rule: none (errors)
 func TestInspectAndBreakOfASourceThatCannotBeLookedAt(t *testing.T) {
 	_, err := multilock.Inspect(t.Context(), blind{newFake()}, "nightly", multilock.StalePolicy{})
 	require.ErrorIs(t, err, errServer)

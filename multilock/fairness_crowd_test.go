@@ -31,8 +31,9 @@ func crowd(t *testing.T, loopers int, hold time.Duration, opt multilock.Options)
 }
 
 // However many stand in line, a hand-over costs no more but for what grows with the logarithm of
-// their number, and no herd asks at once; where turns take long, what counts is the time: a
-// waiter far back asks once in some seconds.
+// their number, and no herd asks at once; where turns take long, the time counts: a waiter far
+// back asks once in some seconds.
+// Rule: queue
 func TestTwoHundredInLine(t *testing.T) {
 	fair := multilock.Options{Fair: true}
 	for _, hold := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {

@@ -170,8 +170,9 @@ func overtaken(turns []aTurn) []int {
 	return counts
 }
 
-// Thirty loopers, ten turns each, and nothing but polling: nobody waits for many times as
-// long as most do, and nobody asks more often than one who waits alone.
+// Thirty loopers, ten turns each, and nothing but polling: none waits for many times as long as
+// most do, and none asks more often than a waiter that is alone.
+// Rule: stand-back
 func TestManyLoopersTakeTurns(t *testing.T) {
 	const loopers, cycles = 30, 10
 	for _, hold := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
@@ -214,7 +215,8 @@ func waitsOf(turns []aTurn) (waits []time.Duration, sum time.Duration) {
 	return waits, sum
 }
 
-// Two who take turns do not keep each other waiting for long.
+// Two that take turns do not delay each other for long.
+// Rule: stand-back
 func TestTwoLoopersTakeTurns(t *testing.T) {
 	const cycles, hold = 200, 10 * time.Millisecond
 	passed := median(t, func(t *testing.T) (sum float64) {
@@ -228,7 +230,8 @@ func TestTwoLoopersTakeTurns(t *testing.T) {
 	require.Less(t, passed, cycles/2.)
 }
 
-// One who is alone stands back for a small part of the time.
+// A looper that is alone stands back for a small part of the time.
+// Rule: stand-back
 func TestLoneLooperIsNotKeptWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cycles, hold = 1000, 10 * time.Millisecond
@@ -239,8 +242,9 @@ func TestLoneLooperIsNotKeptWaiting(t *testing.T) {
 	})
 }
 
-// Who stands in line is overtaken by nobody who came later; the line moves without standing
-// still for long, and asks less than those who do not stand in one.
+// A waiter in line is never overtaken by one that came later; the line moves without standing
+// still for long, and asks less than waiters without a line.
+// Rule: queue
 func TestTheFairComeInTheirOrder(t *testing.T) {
 	const loopers, cycles = 30, 10
 	for _, hold := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {

@@ -14,6 +14,7 @@ import (
 
 var errServer = errors.New("the server is away")
 
+// Rule: loss
 func TestKeeperTellsOfALossThatTheSourceKnows(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		broken := errors.New("somebody broke it")
@@ -36,6 +37,7 @@ func TestKeeperTellsOfALossThatTheSourceKnows(t *testing.T) {
 	})
 }
 
+// Rule: validity
 func TestTenureEndsWithoutRenewals(t *testing.T) {
 	const ttl = 7 * time.Minute // it ends between two beats
 	for name, hanging := range map[string]bool{"failing": false, "hanging": true} {
@@ -65,6 +67,7 @@ func TestTenureEndsWithoutRenewals(t *testing.T) {
 	}
 }
 
+// Rule: validity
 func TestTenureCountsFromTheStartOfARenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		slow := ttl / 2
@@ -79,6 +82,7 @@ func TestTenureCountsFromTheStartOfARenewal(t *testing.T) {
 	})
 }
 
+// Rule: validity
 func TestHungRenewalBlocksNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
@@ -95,6 +99,7 @@ func TestHungRenewalBlocksNobody(t *testing.T) {
 	})
 }
 
+// Rule: none (time limits)
 func TestVerifyGivesUpWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -111,6 +116,7 @@ func TestVerifyGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
+// Rule: release
 func TestReleaseWaitsForTheKeeper(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -123,6 +129,7 @@ func TestReleaseWaitsForTheKeeper(t *testing.T) {
 	})
 }
 
+// Rule: loss
 func TestLateRecoveryDoesNotRestoreTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
@@ -140,8 +147,9 @@ func TestLateRecoveryDoesNotRestoreTheLock(t *testing.T) {
 	})
 }
 
-// A renewal that began before Release finds the lock gone after it. That is what
-// Release did, and no loss.
+// A renewal that began before Release finds the lock gone after it. Release did that; the lock is
+// not lost.
+// Rule: release
 func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		released := make(chan struct{})
@@ -159,8 +167,10 @@ func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
 	})
 }
 
-// The beat is a tenth of the TTL, and half a minute at most. It is counted from the start of a sign of life, however long it takes, and of
-// the first one from the acquisition, however long that took.
+// A heartbeat is due after a tenth of the TTL, and half a minute at most. That counts from the
+// start of the one before, however long it takes, and for the first one from the acquisition,
+// however long that took.
+// Rule: heartbeat
 func TestSlowRenewalsComeInTime(t *testing.T) {
 	for ttl, beat := range map[time.Duration]time.Duration{100 * time.Second: 10 * time.Second, ttl: beat} {
 		bubble(t, func(t *testing.T, f *fake) {
@@ -182,7 +192,8 @@ func TestSlowRenewalsComeInTime(t *testing.T) {
 	}
 }
 
-// A renewal that is under way is told when nobody wants it any more.
+// A release ends the context of a renewal that is under way.
+// Rule: release
 func TestReleaseEndsTheContextOfARenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		told := make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
+// Rule: release
 func TestReleaseTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
@@ -27,6 +28,7 @@ func TestReleaseTwice(t *testing.T) {
 	})
 }
 
+// Rule: release
 func TestReleaseThatFailsMayBeRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(release, inTurn(fails(errServer), succeeds))
@@ -38,8 +40,9 @@ func TestReleaseThatFailsMayBeRepeated(t *testing.T) {
 	})
 }
 
-// Two removals of one lock at a time could not tell the other's effect from a
-// break: the second waits for the first, however that came to be left alone.
+// Two removals of one lock at a time could not tell the other's effect from a break: the second
+// waits for the first, even if that was given up.
+// Rule: release
 func TestReleasesNeverOverlap(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -59,6 +62,7 @@ func TestReleasesNeverOverlap(t *testing.T) {
 	})
 }
 
+// Rule: record
 func TestDetachLeavesTheLockHeld(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -72,6 +76,7 @@ func TestDetachLeavesTheLockHeld(t *testing.T) {
 	})
 }
 
+// Rule: record
 func TestDetachedLockHasNoKeeper(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Detached{Options: multilock.Options{TTL: ttl}})
@@ -85,6 +90,7 @@ func TestDetachedLockHasNoKeeper(t *testing.T) {
 	})
 }
 
+// Rule: none (context)
 func TestLockContextKeepsValuesButNotTheLimitOfTheWait(t *testing.T) {
 	type key struct{}
 	bubble(t, func(t *testing.T, f *fake) {
@@ -99,6 +105,7 @@ func TestLockContextKeepsValuesButNotTheLimitOfTheWait(t *testing.T) {
 	})
 }
 
+// Rule: fence
 func TestFence(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -122,8 +129,9 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// A number that took longer to draw than the lock was believed in may be smaller
-// than one that a successor has used by now.
+// A number that took longer to draw than the lock was valid may be smaller than one that a
+// successor has used by now.
+// Rule: fence, validity
 func TestFenceThatOutlastsTheTenureIsNotGivenOut(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(errServer))
@@ -139,6 +147,7 @@ func TestFenceThatOutlastsTheTenureIsNotGivenOut(t *testing.T) {
 	})
 }
 
+// Rule: job
 func TestMarkJob(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.ForJob{Options: multilock.Options{TTL: ttl}})
@@ -159,6 +168,7 @@ func TestMarkJob(t *testing.T) {
 	})
 }
 
+// Rule: record
 func TestRecordSaysWhoHolds(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{User: "ada", Command: "rsync -a"})
@@ -172,8 +182,9 @@ func TestRecordSaysWhoHolds(t *testing.T) {
 	})
 }
 
-// What is left for ending a job counts down to the moment in which others may have the
-// lock, whether or not it is believed in until then, and is nothing after that.
+// The time that is left for ending a job counts down to the moment in which others may have the
+// lock, whether or not it is valid until then, and is zero after that.
+// Rule: validity
 func TestGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(errServer))
@@ -191,7 +202,8 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// Who broke the lock keeps to no time: the job is not to go on for long.
+// A forced break ignores the TTL: the job is not to go on for long.
+// Rule: loss
 func TestGraceOfALockThatWasBroken(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(multilock.ErrLost))
@@ -203,6 +215,7 @@ func TestGraceOfALockThatWasBroken(t *testing.T) {
 	})
 }
 
+// Rule: loss
 func TestVerifyPassesOnWhatTheSourceSays(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -222,7 +235,8 @@ func TestVerifyPassesOnWhatTheSourceSays(t *testing.T) {
 	})
 }
 
-// A release that goes on by itself is waited for, also by somebody with all the time.
+// A release that goes on by itself is waited for, also by a caller without a time limit.
+// Rule: release
 func TestPatientReleaseWaitsForAnEarlierOne(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -237,8 +251,9 @@ func TestPatientReleaseWaitsForAnEarlierOne(t *testing.T) {
 	})
 }
 
-// What was given back after the tenure, because the source took so long, was nobody's
-// to work under for a while.
+// A lock that was released after its validity, because the source took so long, was not held for
+// a while.
+// Rule: release, validity
 func TestReleaseThatOutlastsTheTenureIsALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(release, func(context.Context) error {
@@ -252,6 +267,7 @@ func TestReleaseThatOutlastsTheTenureIsALoss(t *testing.T) {
 	})
 }
 
+// Rule: loss
 func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(detach, fails(errServer))
@@ -262,6 +278,7 @@ func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
 }
 
 // Deadline is what Remaining and Grace go by, and each renewal moves it.
+// Rule: validity
 func TestDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -285,6 +302,7 @@ func TestDeadline(t *testing.T) {
 }
 
 // A deferred Release after a signal frees the lock, though its context has ended.
+// Rule: release
 func TestReleaseWithAnEndedContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())

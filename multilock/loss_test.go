@@ -35,6 +35,7 @@ func requireLost(t *testing.T, err, why error) {
 }
 
 // What the source says first is the reason, and stays it.
+// Rule: loss
 func TestFirstReasonOfALossStays(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(lostBecause(errBroken)))
@@ -49,6 +50,7 @@ func TestFirstReasonOfALossStays(t *testing.T) {
 }
 
 // Silence is only a reason as long as the source has not said more.
+// Rule: loss
 func TestReasonOfTheSourceOutranksSilence(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(errServer))
@@ -60,6 +62,7 @@ func TestReasonOfTheSourceOutranksSilence(t *testing.T) {
 	})
 }
 
+// Rule: loss
 func TestLossWithoutAReason(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(lostBecause(nil)))
@@ -72,8 +75,9 @@ func TestLossWithoutAReason(t *testing.T) {
 	})
 }
 
-// A sign of life that is confirmed when the tenure is over comes too late, whether or
-// not a keeper has noticed.
+// A heartbeat that is confirmed after the lock's validity comes too late, whether or not a keeper
+// has noticed.
+// Rule: validity, loss
 func TestVerificationThatOutlastsTheTenure(t *testing.T) {
 	opt := multilock.Options{TTL: ttl}
 	for _, terms := range []multilock.Terms{opt, multilock.Detached{Options: opt}} {
@@ -87,7 +91,8 @@ func TestVerificationThatOutlastsTheTenure(t *testing.T) {
 	}
 }
 
-// Whoever verifies while the lock is given back hears that it is, and not of a loss.
+// A verification during the release reports the release, and not a loss.
+// Rule: release
 func TestVerificationDuringTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -103,7 +108,8 @@ func TestVerificationDuringTheRelease(t *testing.T) {
 	})
 }
 
-// Nobody promised to stop working under a lock that nobody renews.
+// A lock without renewals has no deadline for the work under it.
+// Rule: validity
 func TestLateReleaseOfADetachedLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Detached{Options: multilock.Options{TTL: ttl}})
@@ -112,8 +118,9 @@ func TestLateReleaseOfADetachedLock(t *testing.T) {
 	})
 }
 
-// A source may say that this very lock was released before: by a release whose answer
-// came late, or by somebody with its token.
+// A source may say that this very lock was released before: by a release whose answer came late,
+// or by another process with its token.
+// Rule: release
 func TestSourceSaysThatItWasReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(release, fails(multilock.ErrReleased))
@@ -125,8 +132,9 @@ func TestSourceSaysThatItWasReleased(t *testing.T) {
 	})
 }
 
-// What a release that was left alone comes back with is the answer to the next one, which
-// is made anew only if that failed.
+// The answer of a release that was given up is the answer to the next one, which is made anew
+// only if that failed.
+// Rule: release
 func TestAnswerOfAnEarlierRelease(t *testing.T) {
 	for answer, calls := range map[error]int{lostBecause(errBroken): 1, multilock.ErrReleased: 1, errServer: 2} {
 		bubble(t, func(t *testing.T, f *fake) {
@@ -146,6 +154,7 @@ func TestAnswerOfAnEarlierRelease(t *testing.T) {
 	}
 }
 
+// Rule: none (errors)
 func TestBreakByForceThatFails(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateHeld))
@@ -157,6 +166,7 @@ func TestBreakByForceThatFails(t *testing.T) {
 }
 
 // Nor does what happens later, or comes late, take the place of a reason.
+// Rule: loss
 func TestReasonOutlastsTheTenure(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, outlasts(nil))

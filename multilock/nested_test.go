@@ -12,6 +12,7 @@ import (
 )
 
 // A lock that is taken again in the work under it would wait for its own release.
+// Rule: none (reentrancy)
 func TestNestedDoIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		inner := func(ctx context.Context, name string) error {
@@ -34,6 +35,7 @@ func TestNestedDoIsRefused(t *testing.T) {
 }
 
 // A wait ends at once if Refuse has something against the holder.
+// Rule: none (waiting)
 func TestRefuseEndsAWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))

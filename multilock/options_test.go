@@ -17,6 +17,7 @@ import (
 // someone is another process of this host.
 var someone = process.Identity{Host: "h", PID: 7}
 
+// Rule: none (options)
 func TestTermsAreValidated(t *testing.T) {
 	calls := map[string]func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error){
 		"Acquire": multilock.Acquire, "TryAcquire": multilock.TryAcquire, "TryOnce": multilock.TryOnce,
@@ -56,6 +57,7 @@ func TestTermsAreValidated(t *testing.T) {
 }
 
 // What a lock records and how it is renewed follows from its terms.
+// Rule: none (options)
 func TestClaimOfTerms(t *testing.T) {
 	opt := multilock.Options{TTL: ttl, User: "ada", Command: "sync"}
 	for name, c := range map[string]struct {
@@ -81,6 +83,7 @@ func TestClaimOfTerms(t *testing.T) {
 }
 
 // The lock names the process that it is held for; without one the source says who we are.
+// Rule: record
 func TestOwnerIsTheHolder(t *testing.T) {
 	for owner, terms := range map[process.Identity]multilock.Terms{{}: multilock.Options{}, someone: multilock.OnBehalf{Owner: someone}} {
 		bubble(t, func(t *testing.T, f *fake) {
@@ -91,6 +94,7 @@ func TestOwnerIsTheHolder(t *testing.T) {
 	}
 }
 
+// Rule: none (options)
 func TestOptionsAtTheirLimits(t *testing.T) {
 	for _, ttl := range []time.Duration{source.MinTTL, source.MaxTTL} {
 		bubble(t, func(t *testing.T, f *fake) {
@@ -102,6 +106,7 @@ func TestOptionsAtTheirLimits(t *testing.T) {
 	}
 }
 
+// Rule: none (messages)
 func TestErrorTexts(t *testing.T) {
 	host := process.Identity{Host: "node7", PID: 4711}
 	held := func(h multilock.Holder) error {
@@ -128,6 +133,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
+// Rule: I4
 func TestErrorsAreNotMistakenForEachOther(t *testing.T) {
 	all := []error{
 		multilock.ErrHeld, multilock.ErrFree, multilock.ErrLost, multilock.ErrReleased,

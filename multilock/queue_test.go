@@ -47,8 +47,9 @@ func limited(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// A cache's memory of the queue, in which the own ticket is missing, is asked for as rarely
-// as anything else.
+// A cached listing of the queue, which lacks the waiter's own ticket, is repeated as rarely as
+// any other.
+// Rule: queue
 func TestStaleListingOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newFakeQueue()
@@ -60,6 +61,7 @@ func TestStaleListingOfAQueue(t *testing.T) {
 }
 
 // An observer is for one goroutine: one that hangs in a call is closed when it comes out.
+// Rule: none (time limits)
 func TestHungLookAtATicket(t *testing.T) {
 	for _, where := range []step{look, breaks} {
 		t.Run(string(where), func(t *testing.T) {
@@ -78,12 +80,14 @@ func TestHungLookAtATicket(t *testing.T) {
 	}
 }
 
+// Rule: none (options)
 func TestSourceWithoutAQueue(t *testing.T) {
 	_, err := multilock.Acquire(t.Context(), newFake(), "nightly", multilock.Options{Fair: true})
 	require.ErrorIs(t, err, multilock.ErrUnsupported)
 	require.ErrorContains(t, err, `stand in line for lock "nightly"`)
 }
 
+// Rule: none (messages)
 func TestQueuedErrorSaysWhoIsAhead(t *testing.T) {
 	require.EqualError(t, &multilock.QueuedError{Name: "x", Ahead: 1, Next: node7(multilock.StateHeld)},
 		`number 2 in the queue for lock "x", behind node7 pid 4711 by ada: rsync`)

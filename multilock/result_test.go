@@ -30,6 +30,7 @@ func recordings(lock *multilock.Lock) map[step]func(context.Context) error {
 	return all
 }
 
+// Rule: result
 func TestCommitFillsInWhoseResultItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
@@ -41,6 +42,7 @@ func TestCommitFillsInWhoseResultItIs(t *testing.T) {
 	})
 }
 
+// Rule: loss, commit
 func TestResultsOfALockThatIsNotHeld(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
@@ -52,6 +54,7 @@ func TestResultsOfALockThatIsNotHeld(t *testing.T) {
 	})
 }
 
+// Rule: validity, commit
 func TestResultsAfterTheTenure(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(errServer))
@@ -66,6 +69,7 @@ func TestResultsAfterTheTenure(t *testing.T) {
 }
 
 // The source's word that the lock is gone ends the lock.
+// Rule: loss, commit
 func TestResultsFindTheLockLost(t *testing.T) {
 	for _, what := range []step{commit, forget, outcome} {
 		runBubble(t, string(what), func(t *testing.T, f *fake) {
@@ -82,6 +86,7 @@ func TestResultsFindTheLockLost(t *testing.T) {
 
 // A call that hangs when its context ends may have changed the result, or may do
 // so later. A question that hangs has changed nothing.
+// Rule: I4, commit
 func TestResultsOfASourceThatHangs(t *testing.T) {
 	for _, what := range []step{commit, forget, outcome} {
 		runBubble(t, string(what), func(t *testing.T, f *fake) {
@@ -104,6 +109,7 @@ func TestResultsOfASourceThatHangs(t *testing.T) {
 }
 
 // An answer that comes just after its context ended is an answer.
+// Rule: I4, commit
 func TestCommitThatSettlesInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -118,6 +124,7 @@ func TestCommitThatSettlesInTime(t *testing.T) {
 	})
 }
 
+// Rule: I4, commit
 func TestResultsOfASourceThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
@@ -132,6 +139,7 @@ func TestResultsOfASourceThatFails(t *testing.T) {
 	})
 }
 
+// Rule: none (options)
 func TestResultsOfASourceThatKeepsNone(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.plain = true
@@ -143,6 +151,7 @@ func TestResultsOfASourceThatKeepsNone(t *testing.T) {
 	})
 }
 
+// Rule: result
 func TestResultOK(t *testing.T) {
 	require.True(t, multilock.Result{}.OK())
 	for _, r := range []multilock.Result{{Exit: 1}, {Signal: "killed"}, {Foreign: "torn"}} {
@@ -183,6 +192,7 @@ func (l timedLease) Ends() boottime.Instant { return l.ends }
 
 // The source says when a timed lock is over. The options' TTL has no part in it,
 // whether it is longer or shorter, and renewals that succeed prolong nothing.
+// Rule: none (docs/cooking.md)
 func TestTimedLockEndsAtItsTime(t *testing.T) {
 	for _, opt := range []multilock.Options{{}, {TTL: time.Second}, {TTL: time.Hour}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -214,6 +224,7 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 }
 
 // A time may be much shorter than the beat that the options make.
+// Rule: none (docs/cooking.md)
 func TestShortTimeEndsInTime(t *testing.T) {
 	for _, lasts := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,7 +238,8 @@ func TestShortTimeEndsInTime(t *testing.T) {
 	}
 }
 
-// A detached lock has nobody who could cancel its context in time, and still knows.
+// A detached lock has no keeper that could cancel its context in time, and still knows.
+// Rule: none (docs/cooking.md)
 func TestTimedLockDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := timedFake{newFake(), time.Minute}

@@ -31,6 +31,7 @@ func waitFor(t *testing.T, src multilock.Source, d time.Duration, opt multilock.
 }
 
 // A lock that changes hands quickly is not looked at: attempts are cheap, looks are not.
+// Rule: none (waiting)
 func TestWaiterLooksWhenALookIsDue(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -49,6 +50,7 @@ func TestWaiterLooksWhenALookIsDue(t *testing.T) {
 }
 
 // What the end of the wait says of the holder's age is so then, however old the last look is.
+// Rule: none (messages)
 func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -63,6 +65,7 @@ func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
 
 // A source that sets a slow pace is asked who is in the way at once: the next attempt
 // is far.
+// Rule: none (waiting)
 func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -73,8 +76,9 @@ func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
 	})
 }
 
-// A wake-up is for all who wait: whoever did not get the lock starts with short pauses
-// again, for it may be free soon.
+// A wake-up is for all waiters: those that did not get the lock start with short pauses again,
+// for it may be free soon.
+// Rule: none (waiting)
 func TestWakeUpMakesPausesShortAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.wake = make(chan struct{}, 1)
@@ -98,6 +102,7 @@ func TestWakeUpMakesPausesShortAgain(t *testing.T) {
 
 // A try that was not asked to wait takes pauses only for a lock that seems to be free,
 // and short ones, whatever Poll is.
+// Rule: none (waiting)
 func TestElusiveLockIsSoonGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -114,6 +119,7 @@ func TestElusiveLockIsSoonGivenUp(t *testing.T) {
 }
 
 // Only looks in a row that contradict the attempts are counted.
+// Rule: none (waiting)
 func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -134,6 +140,7 @@ func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 
 // That the holder came back to life before it was broken ends nothing: it is looked at
 // again, at once, and is what the error names.
+// Rule: I2
 func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -150,6 +157,7 @@ func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 }
 
 // A context that ends between an attempt and a look leaves the source in peace.
+// Rule: none (waiting)
 func TestEndBetweenAnAttemptAndALook(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -163,6 +171,7 @@ func TestEndBetweenAnAttemptAndALook(t *testing.T) {
 	})
 }
 
+// Rule: record
 func TestClaimSaysWhatItIsFor(t *testing.T) {
 	for job, terms := range map[bool]multilock.Terms{false: multilock.Options{}, true: multilock.ForJob{}} {
 		bubble(t, func(t *testing.T, f *fake) {
@@ -175,6 +184,7 @@ func TestClaimSaysWhatItIsFor(t *testing.T) {
 }
 
 // A source that contradicts itself is spared all the same, and a slow one more.
+// Rule: none (waiting)
 func TestElusiveLockOfAWaiter(t *testing.T) {
 	for most, paced := range map[int]func(*fake) multilock.Source{
 		1000: func(f *fake) multilock.Source { return f },
@@ -189,6 +199,7 @@ func TestElusiveLockOfAWaiter(t *testing.T) {
 }
 
 // Long pauses are cut short by a look that is due.
+// Rule: none (waiting)
 func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
@@ -202,6 +213,7 @@ func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
 }
 
 // That the wait is over as well does not make the holder the reason of a failure.
+// Rule: I4
 func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -217,6 +229,7 @@ func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
 }
 
 // A contender that comes late, and then is an error, leaves nothing to be closed.
+// Rule: none (time limits)
 func TestSourceThatHangsAndThenFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
@@ -248,6 +261,7 @@ func pausesOf(t *testing.T, src multilock.Source, f *fake, opt multilock.Options
 	return gaps(f.times(try))
 }
 
+// Rule: none (waiting)
 func TestPaceOfAWaiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		source      func(*fake) multilock.Source
@@ -279,8 +293,9 @@ func slow(most time.Duration) func(*fake) multilock.Source {
 	return func(f *fake) multilock.Source { return pacedFake{f, 2 * time.Second, most} }
 }
 
-// Whoever waits for long spares the processor and the file server: no two attempts
-// are closer than half the limit then, nor farther apart than it.
+// A long wait spares the processor and the file server: no two attempts are closer than half the
+// limit then, nor farther apart than it.
+// Rule: none (waiting)
 func TestPausesOfALongWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		pauses := pausesOf(t, f, f, multilock.Options{Poll: 4 * time.Second})

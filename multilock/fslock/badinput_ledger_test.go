@@ -40,7 +40,8 @@ const goodChunk = `{"v":1,"group":".locks","name":"lock","token":"t","by":{"host
 {"i":12,"n":"b","x":3,"a":1,"s":1,"d":1}
 `
 
-// What cannot be understood counts as run: never as "there is none".
+// A result that cannot be understood counts as run, never as "there is none".
+// Rule: I6, result
 func TestResultsThatCannotBeUnderstood(t *testing.T) {
 	for what, c := range map[string]struct {
 		put func(string) error
@@ -92,8 +93,8 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// Everything that is in a place of a result can be forgotten, but for somebody's
-// data.
+// Everything in the place of a result can be forgotten, except a user's own data.
+// Rule: forget
 func TestForgettingWhatIsThere(t *testing.T) {
 	for what, put := range map[string]func(string) error{
 		"nothing":                func(string) error { return nil },
@@ -114,7 +115,8 @@ func TestForgettingWhatIsThere(t *testing.T) {
 	}
 }
 
-// A directory with somebody's data where a result belongs is never touched.
+// A directory with data where a result belongs is never touched.
+// Rule: outcome, commit
 func TestDirectoryInThePlaceOfAResult(t *testing.T) {
 	base := done(t, func(path string) error {
 		return errors.Join(os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "thesis.txt"), []byte("years of work"), 0o644))
@@ -134,7 +136,8 @@ func TestDirectoryInThePlaceOfAResult(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// Whoever writes a result must not write to the terminals of those who read it.
+// A result cannot write to the terminal of its reader.
+// Rule: result
 func TestResultIsHarmless(t *testing.T) {
 	base := done(t, writing(strings.Replace(goodResult, "node7", `\u001b]0;owned\u0007`, 1)+"\n"))
 	found, err := open(t, fslock.Options{Base: base}).Result(t.Context(), sweptName)
@@ -142,8 +145,8 @@ func TestResultIsHarmless(t *testing.T) {
 	require.NotContains(t, found.By.Host, "\x1b")
 }
 
-// What a job is called and says is cut, so that every result that is committed
-// can be read.
+// A job's name and command are cut, so that every committed result can be read.
+// Rule: result
 func TestResultWithLongTexts(t *testing.T) {
 	src := open(t, fslock.Options{Base: used(t)})
 	lock := acquire(t, src, sweptName, multilock.Options{})
@@ -158,6 +161,7 @@ func TestResultWithLongTexts(t *testing.T) {
 }
 
 // The result of a chunk tells of its jobs; a summary tells how many there are.
+// Rule: result
 func TestResultOfAChunk(t *testing.T) {
 	src := open(t, fslock.Options{Base: used(t)})
 	lock := acquire(t, src, sweptName, multilock.Options{})
@@ -184,8 +188,9 @@ func TestResultOfAChunk(t *testing.T) {
 	require.Equal(t, [3]int{1, 1, 3}, [3]int{summary.Chunk.Done, summary.Chunk.Failed, summary.Chunk.Recorded})
 }
 
-// Whatever is in the file: it is a result, and one that counts as a success says
-// whose it is. What its summary says it says, too, and it tells of jobs of its own only.
+// Any bytes in the file are a result; one that counts as a success says whose it is. Its summary
+// agrees with it, and it reports on jobs of its own only.
+// Rule: I6, result
 func FuzzResult(f *testing.F) {
 	for _, seed := range []string{"", "\x00", "{}\n", goodResult, goodResult + "\n", goodChunk, goodResult[:40] + "\n", strings.Replace(goodResult, `"pid":1`, `"pid":"x"`, 1) + "\n"} {
 		f.Add([]byte(seed))

@@ -66,8 +66,9 @@ func spoil(t *testing.T, base string, put func(string, []byte) error) {
 	require.NoError(t, os.Chtimes(dir, then, then))
 }
 
-// What cannot be understood is held by somebody unknown, however old it is, and
-// is only broken if the caller says after which silence.
+// A record that cannot be understood is held, however old it is, and is only broken if the caller
+// says after which silence.
+// Rule: I6, unreadable
 func TestLockFilesThatAreNoRecord(t *testing.T) {
 	for what, put := range lockFiles() {
 		t.Run(what, func(t *testing.T) {
@@ -97,6 +98,7 @@ func TestLockFilesThatAreNoRecord(t *testing.T) {
 }
 
 // A directory in the lock file's place may hold anything: nothing removes it.
+// Rule: I6
 func TestDirectoryInTheLockFilesPlace(t *testing.T) {
 	base := used(t)
 	opt := fslock.Options{Base: base, Group: "group"}
@@ -108,8 +110,9 @@ func TestDirectoryInTheLockFilesPlace(t *testing.T) {
 	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", source.StalePolicy{MaxAge: time.Second}))
 }
 
-// A record of a living holder at the end of a symbolic link is not followed, and
-// what the link points to survives the breaking.
+// A record at the end of a symbolic link is not followed, and the link's target survives the
+// breaking.
+// Rule: I2, break
 func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	base := used(t)
 	opt := fslock.Options{Base: base, Group: "group"}
@@ -120,10 +123,11 @@ func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	require.FileExists(t, filepath.Join(base, "record"))
 }
 
-// What multilock itself, or a later version of it, must have written is not held for ever:
-// its holder would touch the directory. Bytes that are somebody else's are nobody's to judge.
-// The kernel of a writer that went down before it had written the record leaves an empty
-// file with the mark that says so: three silent heartbeats of the longest kind free it.
+// A record that multilock or a later version of it must have written is not held for ever: its
+// holder would touch the directory. Other bytes are never judged. An empty file with the sticky
+// bit, which a kernel leaves that went down before the record was written, is free after three
+// heartbeats of the longest kind.
+// Rule: I6, unreadable
 func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	const head, marked = "node7 4711\n", "the mark"
 	for name, c := range map[string]struct {
@@ -168,7 +172,8 @@ func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	}
 }
 
-// A byte too many is too many, even if what comes before it is a record.
+// A byte too many makes the record unreadable, even if a record comes before it.
+// Rule: I6, record
 func TestLockFileThatIsAByteTooLarge(t *testing.T) {
 	for size, told := range map[int]string{64 << 10: "Python MultiLock", 64<<10 + 1: "larger than any"} {
 		base, _, src := contested(t, scene{})

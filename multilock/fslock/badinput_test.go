@@ -67,6 +67,7 @@ func attempt(t *testing.T, opt fslock.Options, name string, policy source.StaleP
 	}
 }
 
+// Rule: base
 func TestNamesThatCannotBe(t *testing.T) {
 	base := used(t)
 	for what, c := range map[string]struct{ name, why string }{
@@ -108,7 +109,8 @@ func TestNamesThatCannotBe(t *testing.T) {
 		attempt(t, fslock.Options{Base: base, Group: ".multilock"}, "job", source.StalePolicy{}))
 }
 
-// The longest name that fits really does.
+// The longest name that fits can be acquired.
+// Rule: base
 func TestLongestName(t *testing.T) {
 	name := strings.Repeat("n", 255-len(".locked"))
 	src := open(t, fslock.Options{Base: used(t)})
@@ -118,6 +120,7 @@ func TestLongestName(t *testing.T) {
 	require.ErrorIs(t, fslock.CheckName(name+"n"), source.ErrInvalid)
 }
 
+// Rule: base
 func TestBasesThatCannotBe(t *testing.T) {
 	parent := fresh(t)
 	file := filepath.Join(parent, "file")
@@ -137,7 +140,8 @@ func TestBasesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Foreign things in the places of multilock's own directories.
+// Files, FIFOs and links in the places of multilock's own directories are refused by name.
+// Rule: base
 func TestForeignThingsInOurPlaces(t *testing.T) {
 	for place, c := range map[string]struct {
 		path string
@@ -179,7 +183,8 @@ func things(t *testing.T) map[string]func(path string) error {
 	}
 }
 
-// A directory with somebody's data in it is not a lock, and is never cleared.
+// A directory with a user's data in it is not a lock, and is never cleared.
+// Rule: orphan
 func TestDirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 	base := used(t)
 	dir := filepath.Join(base, "group", "job")
@@ -201,8 +206,9 @@ func age(t *testing.T, dir string) {
 	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
 }
 
-// Wherever on the way to the lock a quota is met, the attempt is taken back and says what
-// was met. An NFS client can be told of it as late as when it syncs or closes.
+// Wherever a quota is met on the way to the lock, the attempt is taken back, and its error names
+// the quota. An NFS client may report it as late as in sync or close.
+// Rule: stage, I4
 func TestDiskQuota(t *testing.T) {
 	for kind, legacies := range map[string][]bool{
 		"mkdir": {false, true}, "opendurable": {false, true}, "write": {false, true}, "sync": {false}, "file.close": {false},

@@ -12,8 +12,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What one host writes on the board the others read, beside what they write themselves; and
-// nobody reads on a new one what was written before.
+// Hosts read each other's writes to the progress map beside their own; nothing written to an old
+// map shows up on a new one.
+// Rule: progress-map
 func TestBoard(t *testing.T) {
 	base := fresh(t)
 	host := func() *fslock.Source { return open(t, fslock.Options{Base: base}) }
@@ -81,7 +82,8 @@ func TestBoard(t *testing.T) {
 	require.Empty(t, staged)
 }
 
-// A call that nobody waits for any more may come after the end: it touches nothing.
+// A call that comes after the map was closed touches nothing.
+// Rule: progress-map
 func TestClosedBoard(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	_, err := src.Publish(t.Context(), []byte("list\n"))

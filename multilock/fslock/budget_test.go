@@ -16,6 +16,7 @@ import (
 
 // A day with more than its share of what is read is cut, and reported with how much was left
 // out; the other days are read.
+// Rule: history
 func TestDayBeyondItsShareIsCut(t *testing.T) {
 	src, err := Open(Options{Base: t.TempDir()})
 	require.NoError(t, err)

@@ -8,11 +8,13 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
+// Rule: I1, I2, process-gone, silence, job, break, fence, commit, outcome, forget
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	locktest.Run(t, fixture(fslock.Options{}))
 }
 
+// Rule: I1, python
 func TestConformanceWithLegacyPeers(t *testing.T) {
 	t.Parallel()
 	locktest.Run(t, fixture(fslock.Options{LegacyPeers: true}))

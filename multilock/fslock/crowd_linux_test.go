@@ -18,7 +18,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Who can write somewhere can fill it: of what is there no more is in memory than is wanted.
+// A user who can write somewhere can fill it: a reader holds no more of it in memory than it
+// needs.
+// Rule: none (docs/security.md)
 func TestCrowdedDirectoriesTakeLittleMemory(t *testing.T) {
 	src := open(t, fslock.Options{Base: inMemory(t)})
 	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "ours")))

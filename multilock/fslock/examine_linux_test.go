@@ -31,14 +31,16 @@ func examined(t *testing.T, opt fslock.Options) map[string]source.Finding {
 	return found
 }
 
-// A directory that was reached through another mount namespace is on a mount that
-// is not in our table.
+// A directory that was reached through another mount namespace is on a mount that is not in our
+// table.
+// Rule: none (doctor)
 func TestExamineAMountThatCannotBeSeen(t *testing.T) {
 	found := examined(t, fslock.Options{Base: tiny(t, 100)})
 	require.Contains(t, found["mount fine"].Text, "its mount is in no place that this process can see")
 	require.Contains(t, found, "rules fine")
 }
 
+// Rule: none (doctor)
 func TestExamineOurOwnMount(t *testing.T) {
 	t.Parallel()
 	found := examined(t, fslock.Options{Base: "/dev/shm"})
@@ -48,7 +50,8 @@ func TestExamineOurOwnMount(t *testing.T) {
 	require.Contains(t, found, "clock fine")
 }
 
-// The test is made anew: a marker of an earlier one may be of another time.
+// doctor runs the filesystem's test anew: a mark of an earlier one may be out of date.
+// Rule: fs-test
 func TestExamineFindsAFileSystemThatReplaces(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -65,7 +68,8 @@ func TestExamineFindsAFileSystemThatReplaces(t *testing.T) {
 	require.Contains(t, found["rules unusable"].Text, "rmdir of a directory that is not empty")
 }
 
-// A clock that is wrong is no danger, and worth a warning.
+// A server's clock that is wrong is harmless, and worth a warning.
+// Rule: I5
 func TestExamineAClockThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
@@ -84,6 +88,7 @@ func TestExamineAClockThatIsWrong(t *testing.T) {
 	}
 }
 
+// Rule: fs-test
 func TestExamineAReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	found := examined(t, fslock.Options{Base: "/proc"})
@@ -94,7 +99,8 @@ func TestExamineAReadOnlyDirectory(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
 
-// What the filesystem's test found is told, and no more.
+// doctor reports exactly what the filesystem's test found.
+// Rule: fs-test, coarse-times
 func TestExamineTellsTheTraits(t *testing.T) {
 	t.Parallel()
 	never := sharedFS()
@@ -116,7 +122,8 @@ func TestExamineTellsTheTraits(t *testing.T) {
 	}
 }
 
-// That a process is gone is evidence where it can be told from a later one.
+// The end of a process is evidence only where its boot is known.
+// Rule: process-gone
 func TestPromiseAboutDeadProcesses(t *testing.T) {
 	nobody := self(t)
 	nobody.Boot = ""
@@ -130,8 +137,9 @@ func TestPromiseAboutDeadProcesses(t *testing.T) {
 	}
 }
 
-// What goes wrong during the filesystem's test is told as what it is: it shows nothing of
-// the filesystem, and no mark is left. A reply that was lost is none.
+// An error in the filesystem's test is reported as it is: it shows nothing of the filesystem, and
+// no mark is left. A lost reply is no error.
+// Rule: fs-test
 func TestFileSystemsTestMeetsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		inject faultfs.Injector
@@ -171,7 +179,8 @@ func TestFileSystemsTestMeetsAnError(t *testing.T) {
 	}
 }
 
-// A filesystem of the network is known by its mount.
+// The mark of a network filesystem is one of its mount.
+// Rule: fs-test
 func TestMarkIsOfTheMount(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	for _, f := range src.Examine(t.Context()) {
@@ -182,7 +191,8 @@ func TestMarkIsOfTheMount(t *testing.T) {
 	require.NotContains(t, markIn(t, base), "fs-test-")
 }
 
-// NFS servers know a client by its host's name: two of one name are told of each other.
+// NFS servers know a client by its host's name, so doctor reports two hosts of one name.
+// Rule: none (doctor)
 func TestExamineFindsAHostOfTheSameName(t *testing.T) {
 	t.Parallel()
 	base, fs := t.TempDir(), sharedFS()

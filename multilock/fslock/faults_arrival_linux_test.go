@@ -44,9 +44,10 @@ func arrivals() []arrival {
 	}
 }
 
-// A lock that was staged long ago looks silent as soon as it is in its place. If its
-// owner stands still there, somebody rightly calls it dead. Nobody may believe in it any
-// more when that breaker, who has taken his last look, removes it.
+// A lock that was staged long ago looks silent as soon as it is in place. If its owner is
+// suspended there, a breaker rightly finds it dead; the owner must not trust the lock when that
+// breaker, after its last look, removes it.
+// Rule: arrival, I1
 func TestWaiterStandsStillAfterItsRename(t *testing.T) {
 	for _, a := range arrivals() {
 		t.Run(a.name, func(t *testing.T) { synctest.Test(t, a.play) })
@@ -137,6 +138,7 @@ func (b *lateBreaker) finish(t *testing.T) {
 }
 
 // A lock that came too late, and cannot be given back, is neither acquired nor another's.
+// Rule: arrival, I4
 func TestLateLockCannotBeGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, faulty, src := contested(t, scene{})
@@ -158,7 +160,8 @@ func TestLateLockCannotBeGivenBack(t *testing.T) {
 	})
 }
 
-// Where each attempt comes too late, somebody has to be told what to do about it.
+// If each attempt comes too late, the error says what to do about it.
+// Rule: arrival
 func TestEachLockComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, faulty, src := contested(t, scene{})

@@ -24,9 +24,10 @@ func minuteClaim() source.Claim {
 	return source.Claim{TTL: 10 * time.Second, Heartbeat: time.Second}
 }
 
-// A reading of the server's clock that is carried forward is as wrong as the clock that
-// carries it, or as the server's own when that was set back meanwhile. It makes nobody
-// silent: for that, the clock is read again.
+// A reading of the server's clock that is carried forward is as wrong as the clock that carries
+// it, or as the server's own if that was set back meanwhile. No holder is silent by it: the clock
+// is read again first.
+// Rule: server-clock
 func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
@@ -45,8 +46,9 @@ func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 	})
 }
 
-// While it is the server's clock alone that takes long to be read, each sample comes
-// quickly, and too long after the one before: nobody was watched in between.
+// If only the reading of the server's clock is slow, each sample comes quickly, but too long
+// after the one before: the time in between was not watched.
+// Rule: silence, server-clock
 func TestSlowClockBetweenQuickSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
@@ -69,6 +71,7 @@ func TestSlowClockBetweenQuickSamples(t *testing.T) {
 
 // A reading of the server's clock for which its server took a minute may be a minute late.
 // A sign of life that came after it is no proof that the clock was set back.
+// Rule: server-clock, silence
 func TestOutageIsNoClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
@@ -88,6 +91,7 @@ func TestOutageIsNoClockSetBack(t *testing.T) {
 }
 
 // A lock is as old as its acquisition, not as the wait for it.
+// Rule: record
 func TestAgeOfALockThatWasWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
@@ -123,6 +127,7 @@ func serverTime(t *testing.T, base string) time.Time {
 // The mark of a job that the server did not give is no proof that there is no job: while
 // it does not answer, a lock whose holder was killed is not taken from its job, however
 // long it has been silent.
+// Rule: job
 func TestUnansweredMarkIsNoProof(t *testing.T) {
 	for _, kind := range []string{"open", "read"} {
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR} {
@@ -158,8 +163,9 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 	require.Contains(t, seen.Why, "its job lives")
 }
 
-// A sign of life was given when the server was asked for it, at the latest: however slow
-// the answer is, the holder believes in it no longer than others do.
+// A heartbeat counts from when it was sent: however slow the answer is, the holder trusts its
+// lock no longer than others do.
+// Rule: validity
 func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -195,7 +201,8 @@ func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 	}
 }
 
-// A directory that is being watched, and that somebody has emptied, is no lock any more.
+// A watched directory that was emptied is no lock any more.
+// Rule: orphan
 func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())
@@ -210,6 +217,7 @@ func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 }
 
 // A directory that cannot be listed is not taken for an empty one.
+// Rule: orphan
 func TestLookAtALimboThatCannotBeListed(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	emptyDirectory(t, base, sweptName)
@@ -221,7 +229,8 @@ func TestLookAtALimboThatCannotBeListed(t *testing.T) {
 	require.True(t, look(t, o).Limbo)
 }
 
-// What is seen first tells how long the holder has been silent.
+// The first look reports for how long the holder has been silent.
+// Rule: silence
 func TestLookTellsTheSilence(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())
@@ -232,6 +241,7 @@ func TestLookTellsTheSilence(t *testing.T) {
 
 // The directory of the numbers may be tidied away while it is open: it is made again, and
 // the numbers begin anew. Any other answer is passed on.
+// Rule: fence
 func TestFenceWhoseDirectoryIsGone(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	for _, part := range []string{"groups", filepath.Join("groups", fslock.DefaultGroup, "fence")} {
@@ -245,8 +255,8 @@ func TestFenceWhoseDirectoryIsGone(t *testing.T) {
 	fence(t, lease)
 }
 
-// The directory in which the clock is read may be removed under who has it open: it is made
-// again.
+// The directory in which the clock is read may be removed while it is open: it is made again.
+// Rule: server-clock
 func TestClockWhoseDirectoryIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "staging")))

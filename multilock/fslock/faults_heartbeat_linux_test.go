@@ -35,6 +35,7 @@ func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source,
 
 // A breaker has died between its two removals, or has not come to the second yet: the
 // directory can still be touched. Or the directory is gone.
+// Rule: heartbeat, loss
 func TestHolderNoticesThatItsLockIsGone(t *testing.T) {
 	for _, h := range holdings() {
 		for _, remove := range []func(string) error{func(base string) error { return os.Remove(lockedPath(base)) }, func(base string) error { return os.RemoveAll(lockPath(base)) }} {
@@ -48,6 +49,7 @@ func TestHolderNoticesThatItsLockIsGone(t *testing.T) {
 
 // A tidy administrator moves what looks left over; a server may forget a rename. The
 // lock is whole then, but its name is free.
+// Rule: heartbeat, loss
 func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
 	for _, h := range holdings() {
 		t.Run(h.name, func(t *testing.T) { requireLostWhenMoved(t, h) })
@@ -71,7 +73,8 @@ func requireLostWhenMoved(t *testing.T, h holding) {
 	require.NoError(t, next.Renew(t.Context()))
 }
 
-// Whoever may not look into the group any more does not know less than before.
+// A holder that may not look into the group any more does not count its lock as lost.
+// Rule: heartbeat
 func TestHolderMayNotLookIntoTheGroup(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	refused := 0
@@ -93,15 +96,17 @@ func touching(f func()) faultfs.Injector {
 }
 
 // A local file system lets a directory be touched that is gone.
+// Rule: heartbeat
 func TestDirectoryGoesBeforeTheTouch(t *testing.T) {
 	base, faulty, _, lease := beating(t)
 	faulty.Inject(touching(func() { require.NoError(t, os.RemoveAll(lockPath(base))) }))
 	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
-// The one change that a holder cannot see at its next sign of life: the lock file goes
-// between its look and its touch, and the directory stays. Nobody has the lock then.
-// As soon as somebody takes it, the holder knows.
+// The one change that a holder cannot see at its next heartbeat: the lock file goes between its
+// look and its touch, and the directory stays. The lock is free then. As soon as another takes
+// it, the holder knows.
+// Rule: heartbeat
 func TestDirectoryIsEmptiedBeforeTheTouch(t *testing.T) {
 	base, faulty, src, lease := beating(t)
 	faulty.Inject(touching(func() { _ = os.Remove(lockedPath(base)) }))
@@ -113,6 +118,7 @@ func TestDirectoryIsEmptiedBeforeTheTouch(t *testing.T) {
 }
 
 // What the holder itself does in the directory is no reason to lose the lock.
+// Rule: heartbeat
 func TestHolderChangesItsOwnDirectory(t *testing.T) {
 	base, _, _, lease := beating(t)
 	require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), sweptName+".result"), nil, 0o600))
@@ -124,8 +130,9 @@ func TestHolderChangesItsOwnDirectory(t *testing.T) {
 	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
-// The times that a look of somebody else on this host brought are not those that the
-// touch left. What they hide comes to light after a while.
+// The times that another look on this host brought are not those that the touch left. What they
+// hide is found at a later heartbeat.
+// Rule: heartbeat
 func TestHarmBeforeTheTouchComesToLight(t *testing.T) {
 	for name, harm := range map[string]func(base string) error{
 		"emptied": func(base string) error { return os.Remove(lockedPath(base)) },
@@ -143,6 +150,7 @@ func TestHarmBeforeTheTouchComesToLight(t *testing.T) {
 
 // A mark that comes while the lock is being released comes after it: between the two
 // removals it would be left in the way of the next one.
+// Rule: release, job
 func TestMarkWhileTheLockIsReleased(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
@@ -158,6 +166,7 @@ func TestMarkWhileTheLockIsReleased(t *testing.T) {
 }
 
 // The note of an attempt that is over can be taken back, and another can follow.
+// Rule: job
 func TestMarkIsTakenBack(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
@@ -175,6 +184,7 @@ func TestMarkIsTakenBack(t *testing.T) {
 
 // A lock that was moved, or whose rename the server has forgotten, is whole, and nowhere:
 // a successor draws smaller numbers. So its holder gets none.
+// Rule: fence, loss
 func TestNoFenceForALockThatWasMoved(t *testing.T) {
 	for _, h := range holdings() {
 		t.Run(h.name, func(t *testing.T) {
@@ -207,8 +217,9 @@ func lostWithin(t *testing.T, lease source.Lease) error {
 	return nil
 }
 
-// Who moves the base or the group moves the locks in it. Their holders notice, whether or
+// If the base or the group is moved, the locks in it move, too. Their holders notice, whether or
 // not others have made it again.
+// Rule: heartbeat, loss
 func TestHolderNoticesThatTheWayToItsLockLeadsElsewhere(t *testing.T) {
 	above := func(base string) string { return base }
 	group := func(base string) string { return filepath.Join(base, fslock.DefaultGroup) }
@@ -230,7 +241,8 @@ func TestHolderNoticesThatTheWayToItsLockLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// The way to the base is the one from where this process was when it opened it.
+// The path to the base is the one from where this process was when it opened it.
+// Rule: heartbeat
 func TestHolderGoesElsewhere(t *testing.T) {
 	base := fresh(t)
 	t.Chdir(base)
@@ -248,6 +260,7 @@ func TestHolderGoesElsewhere(t *testing.T) {
 }
 
 // What cannot be looked up proves nothing: neither the base nor, in it, the group.
+// Rule: heartbeat
 func TestHolderMayNotLookUpTheBase(t *testing.T) {
 	for kind, path := range map[string]string{"opendir": ".", "statname": fslock.DefaultGroup} {
 		for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EIO, syscall.EMFILE} {
@@ -266,6 +279,7 @@ func TestHolderMayNotLookUpTheBase(t *testing.T) {
 }
 
 // Nor does a group that does not answer.
+// Rule: heartbeat
 func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
 	for kind, path := range map[string]string{"stat": "", "statname": sweptName} {
 		base, faulty, lease := held(t, scene{})
@@ -278,8 +292,9 @@ func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A lock may be found dead, and its group be moved before it is broken. It is broken all
-// the same; that there is no group where there was one is nobody's trouble.
+// A lock may be found dead, and its group be moved before it is broken. It is broken all the
+// same; that the group is gone is no error.
+// Rule: break
 func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base, FS: sharedFS()})
@@ -292,7 +307,8 @@ func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(base, "moved", sweptName, sweptName+".locked"))
 }
 
-// By force nothing is broken where nothing is.
+// A forced break of a free lock breaks nothing.
+// Rule: break
 func TestForceOfNothing(t *testing.T) {
 	_, _, src := contested(t, scene{})
 	o := observe(t, src, sweptName, source.StalePolicy{})

@@ -29,8 +29,9 @@ func ageStaged(t *testing.T, base string) {
 	}
 }
 
-// N11: a contender that stood still for a day was swept. When it goes on it must
-// not take the lock with an empty directory, which anybody could replace.
+// N11: a contender that was suspended for a day was swept. When it goes on it must not take the
+// lock with an empty directory, which anybody could replace.
+// Rule: staging, stopped
 func TestPausedContenderIsSwept(t *testing.T) {
 	for _, s := range modes() {
 		t.Run(s.name, func(t *testing.T) {
@@ -52,6 +53,7 @@ func TestPausedContenderIsSwept(t *testing.T) {
 
 // N11: at whichever of the janitor's operations the contender goes on, it gets
 // the lock, with its file in it, and the janitor leaves that alone.
+// Rule: staging, stopped
 func TestPausedContenderGoesOnWhileItIsSwept(t *testing.T) {
 	for n := 0; ; n++ {
 		if runJanitorRace(t, n) {
@@ -87,8 +89,9 @@ func runJanitorRace(t *testing.T, n int) (ended bool) {
 	return false
 }
 
-// What a process of this host has left is swept as soon as that is gone; what may be
-// somebody's elsewhere only after a day. Both say why.
+// What a dead process of this host has staged is swept at once; what may be another host's only
+// after a day. Both say why.
+// Rule: staging
 func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	for who, left := range map[process.Identity]string{theDead(self(t)): "its maker is gone", elsewhere(t): "younger than a day"} {
@@ -107,7 +110,8 @@ func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EACCES, "without the clock nobody knows how old they are")
 }
 
-// What cannot be removed is told, and is swept the next time.
+// What cannot be removed is reported, and swept the next time.
+// Rule: staging
 func TestSweepThatFails(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
 		{"rename", "/.trash-"}, {"opendir", "/.trash-"}, {"list", "/.trash-"}, {"opendir", "/.trash-<token2>/full"}, {"rmdir", "/full"}, {"rmdir", "/.trash-<token2>"},
@@ -131,9 +135,10 @@ func TestSweepThatFails(t *testing.T) {
 	}
 }
 
-// Whoever can write to staging can put there what he may not remove, and wait for somebody
-// who may. What multilock did not leave behind stays as it is, and is named; that is no
-// error, and keeps nothing else from being swept.
+// A user who can write to staging can put there what it may not remove, and wait for somebody who
+// may. What multilock did not leave behind stays as it is, and is named; that is no error, and
+// keeps nothing else from being swept.
+// Rule: staging
 func TestSweepLeavesAloneWhatIsNotOurs(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	staging := filepath.Join(base, ".multilock", "staging")
@@ -171,6 +176,7 @@ func TestSweepLeavesAloneWhatIsNotOurs(t *testing.T) {
 
 // A tree may have the very names that multilock gives, and be moved to staging by a user who
 // could not remove it: what is in it decides.
+// Rule: staging
 func TestSweepLeavesAloneTreesWithOurNames(t *testing.T) {
 	for what, files := range map[string]map[string]string{
 		"another program's locks":     {"yum.lock": "4711\n"},
@@ -211,6 +217,7 @@ func TestSweepLeavesAloneTreesWithOurNames(t *testing.T) {
 }
 
 // What crashes leave is ours, also where a file was cut.
+// Rule: staging, I3
 func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	record := string(recordOf(t))
 	base, _, src := contested(t, scene{})
@@ -255,9 +262,10 @@ func recordOf(t *testing.T) []byte {
 	return record
 }
 
-// The server can leave a directory under both its names (a rename that is done in two
-// steps, and a crash between them). The janitor must not empty a lock; that the server did
-// not say whether it is in place does not make it one that may be emptied.
+// The server can leave a directory under both its names (a rename in two steps, and a crash
+// between them). The janitor must not empty a lock, nor a directory of which the server did not
+// say whether it is a lock in place.
+// Rule: staging, I2
 func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
 	for n := range 64 {
 		base, _, lease := held(t, scene{})
@@ -286,8 +294,10 @@ func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
 	require.Fail(t, "it does not end")
 }
 
-// What a breaker has removed while somebody on his host had it open stays in staging until
-// that one closes it: his NFS client lets nobody take it away, so nobody tries.
+// A file that a breaker has removed while another process of its host had it open stays in
+// staging until that process closes it: the NFS client lets nobody remove it, so no janitor
+// tries.
+// Rule: staging, break
 func TestJanitorLeavesWhatIsStillRead(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	leftover := filepath.Join(base, ".multilock", "staging", ".nfs000000000000002b00000007")
@@ -306,6 +316,7 @@ func TestJanitorLeavesWhatIsStillRead(t *testing.T) {
 
 // N21: a file system that breaks a rule is refused, with the rule's name, and
 // tested again the next time.
+// Rule: fs-test
 func TestFileSystemsThatBreakARule(t *testing.T) {
 	for name, f := range map[string]struct {
 		rule   string
@@ -348,8 +359,9 @@ func TestFileSystemsThatBreakARule(t *testing.T) {
 	}
 }
 
-// N21: what one host has found out is no proof for another, whose client or mount may be
-// another: it tries, and keeps a mark of its own.
+// N21: a host's test proves nothing for another host, whose client or mount may differ: each runs
+// the test, and keeps a mark of its own.
+// Rule: fs-test
 func TestEachHostTriesItsOwnMount(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base, FS: sharedFS()})

@@ -46,6 +46,7 @@ func breakByForce(t *testing.T, s scene, base string) {
 
 // A rename whose reply was lost, and whose repetition found nothing, has
 // committed the result all the same.
+// Rule: commit
 func TestLostReplyOfTheCommit(t *testing.T) {
 	for _, s := range modes() {
 		for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR} {
@@ -61,8 +62,9 @@ func TestLostReplyOfTheCommit(t *testing.T) {
 	}
 }
 
-// Whoever cannot verify the lock has learned nothing: there may be another holder
-// by now, and a result of that one's.
+// An outcome is no answer if the lock cannot be verified: there may be another holder by now, and
+// its result.
+// Rule: outcome
 func TestOutcomeThatCannotBeVerified(t *testing.T) {
 	for _, attempts := range []int{0, 1} {
 		t.Run(fmt.Sprintf("after %d attempts", attempts), func(t *testing.T) {
@@ -81,6 +83,7 @@ func TestOutcomeThatCannotBeVerified(t *testing.T) {
 }
 
 // Some clients report a rename that found nothing as a success.
+// Rule: commit
 func TestFalseSuccessOfTheCommit(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	faulty.Inject(committing(base, faultfs.Before, times(1, answering(faultfs.ErrPretend))))
@@ -96,6 +99,7 @@ func TestFalseSuccessOfTheCommit(t *testing.T) {
 
 // The mount gave up on the rename, and the server carries it out later: at any of
 // the operations that follow, or after all of them. What Commit says stays true.
+// Rule: commit, I4
 func TestCommitThatIsCarriedOutLater(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
@@ -128,6 +132,7 @@ func runLateCommit(t *testing.T, errno syscall.Errno, delay int) (over bool) {
 }
 
 // A commit that cannot be taken back is neither a success nor a failure.
+// Rule: commit, I4
 func TestCommitThatCannotBeTakenBack(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	faulty.Inject(faultfs.Chain(committing(base, faultfs.Before, answering(syscall.EIO)), denying("unlink", syscall.EIO, -1)))
@@ -139,8 +144,8 @@ func TestCommitThatCannotBeTakenBack(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// Whoever breaks a lock has the last word: its holder commits and forgets nothing
-// any more, wherever it was.
+// Once its lock is broken, a holder commits and forgets nothing any more, wherever it was.
+// Rule: commit, forget, I7
 func TestCommitOfABrokenHolder(t *testing.T) {
 	for _, s := range modes() {
 		t.Run(s.name, func(t *testing.T) {
@@ -164,8 +169,9 @@ func TestCommitOfABrokenHolder(t *testing.T) {
 	}
 }
 
-// A holder that writes its result while the lock is being broken keeps the
-// directory from becoming free: it may commit, or leaves what anybody may clear.
+// A holder that writes its result while the lock is being broken keeps the directory from
+// becoming free: it commits, or leaves an orphaned entry that any contender may clear.
+// Rule: commit, break
 func TestResultWrittenDuringABreak(t *testing.T) {
 	for _, s := range modes() {
 		t.Run(s.name, func(t *testing.T) {
@@ -183,8 +189,9 @@ func TestResultWrittenDuringABreak(t *testing.T) {
 	}
 }
 
-// A result that could not be written is not recorded, and not in the way. On a local file
-// system an error of the disk is met before the result has its name: nobody has seen it.
+// A result that could not be written is not recorded, and not in the way. On a local filesystem a
+// disk error is met before the result has its name, so no reader has seen it.
+// Rule: commit
 func TestResultThatCannotBeWritten(t *testing.T) {
 	nfs, local := vfs.FileSystem{Type: "test", NFS: true}, vfs.FileSystem{Type: "test", Local: true}
 	ordered := vfs.FileSystem{Type: "test", Local: true, Ordered: true}
@@ -214,7 +221,8 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Somebody removes the directory of results under everybody's feet.
+// The directory of results may be removed at any moment.
+// Rule: commit, outcome
 func TestResultsAreRemovedMeanwhile(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	commit(t, lease, 1)
@@ -243,8 +251,9 @@ func TestResultsAreRemovedMeanwhile(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// While somebody reads a result on its own host, NFS keeps the one that was
-// replaced under a name of its own.
+// While a process reads a result on its own host, NFS keeps a replaced result under a name of its
+// own.
+// Rule: readers
 func TestSillyRenamedResultIsNoName(t *testing.T) {
 	base, _, lease := held(t, scene{})
 	commit(t, lease, 1)
@@ -254,8 +263,9 @@ func TestSillyRenamedResultIsNoName(t *testing.T) {
 	require.Equal(t, []string{sweptName}, names)
 }
 
-// A result whose name is not on stable storage yet may be gone after a crash: nobody is
-// told that it counts, whether the rename was answered or its reply was lost.
+// A result whose name is not on stable storage may be gone after a crash: it is not reported as
+// recorded, whether the rename was answered or its reply was lost.
+// Rule: commit
 func TestErrorOfTheDiskAfterTheResultHasItsName(t *testing.T) {
 	for name, also := range map[string]faultfs.Injector{
 		"answered":   func(faultfs.Op) error { return nil },
@@ -280,6 +290,7 @@ func answersLate(kind string, errno syscall.Errno) faultfs.Injector {
 }
 
 // What cannot be read, made or removed on the way of a result is told, as what it is.
+// Rule: commit, outcome
 func TestCommitMeetsAnError(t *testing.T) {
 	result := sweptName + ".result"
 	for name, c := range map[string]struct {
@@ -315,6 +326,7 @@ func TestCommitMeetsAnError(t *testing.T) {
 }
 
 // A client that calls a failure a success does not make a result forgotten.
+// Rule: forget
 func TestFalseSuccessOfForgetting(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	commit(t, lease, 1)
@@ -324,7 +336,8 @@ func TestFalseSuccessOfForgetting(t *testing.T) {
 	release(t, lease)
 }
 
-// Who may not ask for a result is told that, and not that there is none.
+// A missing permission is an error of the question, and never "there is none".
+// Rule: outcome
 func TestOutcomeMeetsAnError(t *testing.T) {
 	for _, kind := range []string{"mkdir", "open"} {
 		_, faulty, lease := held(t, scene{})
@@ -338,6 +351,7 @@ func TestOutcomeMeetsAnError(t *testing.T) {
 
 // What may yet move a probe's directory away would take along what is committed in its place:
 // then there is no answer, and the job is not run.
+// Rule: outcome
 func TestOutcomeIsInDoubtIfItsProbeIs(t *testing.T) {
 	_, faulty, lease := held(t, scene{})
 	faulty.Inject(denyingAt("rename", "done/"+sweptName, syscall.EIO, 1))
@@ -349,6 +363,7 @@ func TestOutcomeIsInDoubtIfItsProbeIs(t *testing.T) {
 }
 
 // One that stays where it is would be in the way of the result: the job is not run then, either.
+// Rule: outcome
 func TestOutcomeIfItsProbeStays(t *testing.T) {
 	_, faulty, lease := held(t, scene{})
 	faulty.Inject(denyingAt("rename", "done/"+sweptName, syscall.EACCES, 1))
@@ -361,6 +376,7 @@ func TestOutcomeIfItsProbeStays(t *testing.T) {
 
 // A directory that a probe left in the lock's is removed with the lock, by a release and by a
 // breaker.
+// Rule: outcome, release, break
 func TestProbeThatIsLeftInTheLock(t *testing.T) {
 	_, faulty, lease := held(t, scene{})
 	faulty.Inject(denyingAt("rmdir", sweptName+".forgot", syscall.EIO, 1))

@@ -49,9 +49,10 @@ func (d rememberingDir) Stat() (vfs.Info, error) {
 	return d.Dir.Stat()
 }
 
-// The read-back finds what the client remembers: that there was no lock, or the one
-// that was there before. Nobody is told either before the server was asked: whose lock is
-// in its place would leave it there, for nobody to renew, or take it back.
+// The read-back may find what the client remembers: that there was no lock, or the one before.
+// Neither is believed before the server was asked: a contender whose own lock is in place would
+// leave it there, with nobody to renew it.
+// Rule: rename
 func TestReadBackAsksTheServerBeforeItBelievesOtherwise(t *testing.T) {
 	for name, before := range map[string]bool{"that there was no lock": false, "the lock that was there before": true} {
 		t.Run(name, func(t *testing.T) {
@@ -99,9 +100,9 @@ type oneHandleFile struct{ vfs.File }
 
 func (oneHandleFile) Handle() (vfs.Handle, error) { return "it", nil }
 
-// A contender stands still between its rename and the read-back, for long enough to be
-// taken for dead. What it finds then is its successor's lock, and a handle is no proof
-// of anything any more.
+// A contender is suspended between its rename and the read-back for long enough to be taken for
+// dead. It then finds its successor's lock, and a handle proves nothing any more.
+// Rule: rename, stopped
 func TestSuccessorHasTheSameHandle(t *testing.T) {
 	base := fresh(t)
 	faulty := faultfs.New(wrapped{vfs.OS{}, func(d vfs.Dir) vfs.Dir { return oneHandleDir{d} }}, nil)
@@ -122,8 +123,9 @@ func TestSuccessorHasTheSameHandle(t *testing.T) {
 	require.NoError(t, successor.Renew(t.Context()))
 }
 
-// A handle that comes so late that somebody may have had the lock since proves nothing:
-// the file is read.
+// A handle that comes so late that another may have had the lock since proves nothing: the file
+// is read.
+// Rule: rename
 func TestHandleThatComesLate(t *testing.T) {
 	_, faulty, src := contested(t, scene{})
 	waiter := contend(t, src, sweptName, source.Claim{TTL: time.Hour, Heartbeat: 2 * time.Second})
@@ -158,8 +160,9 @@ func (d oldDir) Enter(name string) (vfs.Dir, error) {
 	return vfs.OS{}.OpenDir(fmt.Sprintf("/proc/self/fd/%d", number))
 }
 
-// What a client remembers of a directory may be gone, and another in its place, when a
-// process begins: what it asks of that directory tells, and it is opened anew.
+// A directory that a client remembers may be gone, and another in its place, when a process
+// begins: a call in it fails, and it is opened anew.
+// Rule: stale-names
 func TestDirectoryIsRememberedThatIsGone(t *testing.T) {
 	base, _, before := contested(t, scene{})
 	lease := contendAndTry(t, before, sweptName, longClaim())

@@ -38,8 +38,9 @@ func byPath() *faultfs.FS {
 	return fs
 }
 
-// What goes by paths is safe for one host. The second one is refused, and from then on the
-// first, which cannot know whether the second was; until somebody says that it is gone.
+// Going by paths is safe for one host. A second host is refused, and from then on the first, too,
+// which cannot know whether the second was; until a user says that it is gone.
+// Rule: none (docs/filesystems.md)
 func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 	base := fresh(t)
 	try := func(self process.Identity) error {
@@ -67,7 +68,8 @@ func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 	require.NoError(t, try(here))
 }
 
-// Where two names are one, two jobs would have one result, and one of them would never run.
+// Where two names are one file, two jobs would share a result, and one of them would never run.
+// Rule: base
 func TestNamesThatAreOneAreRefused(t *testing.T) {
 	fs := faultfs.New(vfs.OS{}, func(op faultfs.Op) error {
 		switch {
@@ -87,6 +89,7 @@ func TestNamesThatAreOneAreRefused(t *testing.T) {
 
 // Where hosts date what they write, a time that lies hours back says only whom to suspect:
 // a holder is watched for its whole TTL.
+// Rule: I5
 func TestAgesProveNothingWhereHostsDateThem(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

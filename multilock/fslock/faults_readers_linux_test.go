@@ -134,7 +134,8 @@ func readingWithFault(t *testing.T, base string, n int, errno syscall.Errno, ask
 	return met, err
 }
 
-// Who asks is told of every error of the system: half an answer looks like a whole one.
+// Every error of the system is reported: half an answer would look like a whole one.
+// Rule: readers, barrier
 func TestReadersAreToldOfEveryError(t *testing.T) {
 	eachOperation(t, syscall.EIO, func(t *testing.T, reading string, met faultfs.Op, err error) {
 		if !spared(reading, met) {
@@ -143,8 +144,9 @@ func TestReadersAreToldOfEveryError(t *testing.T) {
 	})
 }
 
-// What was removed and made again, or is not there any more, is no error; but for the base
-// itself, and for the clock, which is read anew the next time.
+// A directory that was removed, or removed and made again, is no error; except the base itself,
+// and the clock, which is read anew the next time.
+// Rule: stale-names, readers
 func TestReadersOutliveWhatIsRemoved(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ESTALE, syscall.ENOENT} {
 		eachOperation(t, errno, func(t *testing.T, reading string, met faultfs.Op, err error) {
@@ -221,6 +223,7 @@ func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 }
 
 // A process may hold thousands of locks one after the other: nothing stays open behind them.
+// Rule: none (descriptors)
 func TestNothingStaysOpen(t *testing.T) {
 	for name, legacy := range map[string]bool{"plain": false, "legacy peers": true} {
 		t.Run(name, func(t *testing.T) {
@@ -234,9 +237,9 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 }
 
-// What a source has open of .multilock may be removed, as a whole or in part, and made
-// again by others. One call may still find it gone; everything after that goes on with
-// what is there then.
+// What a source has open of .multilock may be removed, as a whole or in part, and made again by
+// others. One call may still find it gone; all later calls go on with what is there then.
+// Rule: stale-names
 func TestPrivateDirectoryIsRemovedUnderTheSource(t *testing.T) {
 	for _, part := range []string{"", "staging", "groups"} {
 		t.Run("all of "+part, func(t *testing.T) {
@@ -253,6 +256,7 @@ func TestPrivateDirectoryIsRemovedUnderTheSource(t *testing.T) {
 }
 
 // Only files of the history are read, and of those only what is asked for.
+// Rule: history
 func TestHistoryIsWhatIsAskedFor(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
@@ -272,7 +276,8 @@ func TestHistoryIsWhatIsAskedFor(t *testing.T) {
 	require.Equal(t, []string{"noon", "evening"}, names)
 }
 
-// What somebody who lives has staged is his, however long he has been waiting.
+// What a living process has staged stays, however long it has been waiting.
+// Rule: staging
 func TestLeftoverOfSomebodyWhoLives(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())

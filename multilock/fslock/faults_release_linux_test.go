@@ -58,9 +58,10 @@ func (h holding) hold(t *testing.T) (base string, faulty *faultfs.FS, lease sour
 	return base, faulty, lease
 }
 
-// The server carries the removal out, its reply gets lost, a waiter takes the lock, and
-// the client sends the request once more: it finds nothing. Nobody has broken the lock. A
-// release that has looked knows that; one that has not must not say what it cannot know.
+// The server carries the removal out, its reply is lost, a waiter takes the lock, and the client
+// sends the request again: it finds nothing. The lock was not broken. A release that has looked
+// knows that; one that has not must not say what it cannot know.
+// Rule: release
 func TestReleaseIsSentTwiceAroundAWaiter(t *testing.T) {
 	for _, h := range allHoldings() {
 		for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE} {
@@ -85,7 +86,8 @@ func TestReleaseIsSentTwiceAroundAWaiter(t *testing.T) {
 	}
 }
 
-// The same without a waiter: the directory is still there, and nobody has had the lock.
+// The same without a waiter: the directory is still there, so the lock did not change hands.
+// Rule: release
 func TestReleaseIsSentTwice(t *testing.T) {
 	for _, h := range allHoldings() {
 		t.Run(h.name, func(t *testing.T) {
@@ -102,8 +104,8 @@ func removing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) 
 	return at("unlink", phase, lockedPath(base), verdict)
 }
 
-// What a release says of a lock that somebody broke before, whether or not another has
-// it by now: never that all was well.
+// Whether or not another has the lock by now, the release of a broken lock never reports success.
+// Rule: release, loss
 func TestReleaseNeverHidesALoss(t *testing.T) {
 	for _, h := range allHoldings() {
 		for name, taken := range map[string]bool{"free": false, "taken": true} {
@@ -126,9 +128,10 @@ func TestReleaseNeverHidesALoss(t *testing.T) {
 	}
 }
 
-// A Python peer makes the directory and fills it afterwards. Where nobody was told of
-// such peers, our rename lands on that, and the peer's rename on our lock file. We have
-// lost then, and what is there is the peer's.
+// A Python peer makes the directory and fills it afterwards. Without --legacy-peers our rename
+// lands on that directory, and the peer's rename on our lock file. Our lock is lost then, and the
+// file there is the peer's.
+// Rule: python, loss
 func TestPeerRenamesItsFileOverOurs(t *testing.T) {
 	calls := map[string]func(source.Lease) error{
 		"sign of life": func(l source.Lease) error { return l.Renew(t.Context()) },
@@ -163,8 +166,9 @@ func renamePeersFile(t *testing.T, base string) (content string) {
 	return content
 }
 
-// A lock that is lost because its directory was moved is taken away with it, as long as
-// it is our file that lies there.
+// A lock that is lost because its directory was moved is removed with it, as long as the file
+// there is ours.
+// Rule: loss, I2
 func TestReleaseOfALostLockRemovesOnlyItsOwnFile(t *testing.T) {
 	for name, foreign := range map[string]bool{"ours": false, "a peer's": true} {
 		t.Run(name, func(t *testing.T) {
@@ -184,8 +188,9 @@ func TestReleaseOfALostLockRemovesOnlyItsOwnFile(t *testing.T) {
 	}
 }
 
-// The reply to the MKDIR of a staged lock was lost, and its repetition found the
-// directory: nobody else knows its name, so that is no reason to fail.
+// The reply to the MKDIR of a staged lock was lost, and its repetition found the directory: its
+// name is secret, so that is no reason to fail.
+// Rule: stage
 func TestLostReplyOfTheStaging(t *testing.T) {
 	for _, s := range modes() {
 		t.Run(s.name, func(t *testing.T) {
@@ -197,7 +202,8 @@ func TestLostReplyOfTheStaging(t *testing.T) {
 	}
 }
 
-// A server that answers so for ever is told as what it is.
+// A server that always answers so is reported.
+// Rule: stage
 func TestStagingThatNeverSucceeds(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	faulty.Inject(answersLate("mkdir", syscall.EEXIST))
@@ -208,6 +214,7 @@ func TestStagingThatNeverSucceeds(t *testing.T) {
 
 // N9: on its reader's own host a leftover of NFS cannot be removed (EBUSY): it is
 // in the way as a holder is, until the reader closes it.
+// Rule: orphan
 func TestLeftoverThatIsStillRead(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	emptyDirectory(t, base, sweptName)
@@ -229,6 +236,7 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 }
 
 // Its reader is named, and the lock is not called one that changes hands.
+// Rule: orphan
 func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	emptyDirectory(t, base, sweptName)
@@ -247,9 +255,10 @@ func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// The reply to the rename that breaks a lock was lost, and its repetition found nothing, or
-// its mount gave up: what is in the trash shows whose work it was. So the history has the
-// break, and nothing is left.
+// The reply to the rename that breaks a lock was lost, and its repetition found nothing, or the
+// mount gave up: the trash shows which breaker did it. So the history has the break, and nothing
+// is left.
+// Rule: break
 func TestLostReplyOfABreak(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {

@@ -77,6 +77,7 @@ func requireTheirs(t *testing.T, base string, src *fslock.Source, lease source.L
 
 // N2: the rename took effect, its reply was lost, and what arrives is the error
 // of its repetition, or that of a timeout.
+// Rule: rename
 func TestLostReplyOfTheRename(t *testing.T) {
 	for _, s := range modes() {
 		for _, errno := range []syscall.Errno{
@@ -93,6 +94,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 }
 
 // N4: some clients report a rename that found nothing as a success.
+// Rule: rename
 func TestFalseSuccessOfTheRename(t *testing.T) {
 	for _, s := range modes() {
 		for name, spoil := range map[string]func(base string, op faultfs.Op) error{
@@ -112,7 +114,8 @@ func TestFalseSuccessOfTheRename(t *testing.T) {
 	}
 }
 
-// N4: nor does a success count while somebody else's lock is in place.
+// N4: nor does a success count while another's lock is in place.
+// Rule: rename
 func TestFalseSuccessOfTheRenameOntoALock(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	holder := contendAndTry(t, src, sweptName, longClaim())
@@ -120,7 +123,8 @@ func TestFalseSuccessOfTheRenameOntoALock(t *testing.T) {
 	requireTheirs(t, base, src, holder)
 }
 
-// N6: a barrier removes the empty group under a contender's feet.
+// N6: a barrier removes the empty group while a contender tries.
+// Rule: rename, barrier
 func TestGroupIsRemovedUnderTheContender(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	removeGroup := func(faultfs.Op) error {
@@ -149,6 +153,7 @@ func refusing(errno syscall.Errno) faultfs.Injector {
 }
 
 // N10: BeeGFS says EEXIST, plain SFTP says EPERM, some servers say EACCES.
+// Rule: rename, fs-test
 func TestFileSystemThatNeverReplacesADirectory(t *testing.T) {
 	for _, s := range modes() {
 		for _, errno := range []syscall.Errno{syscall.EEXIST, syscall.ENOTEMPTY, syscall.EPERM, syscall.EACCES} {
@@ -170,6 +175,7 @@ func TestFileSystemThatNeverReplacesADirectory(t *testing.T) {
 
 // N18: the mount gave up on the rename, and the server carries it out later: at
 // any of the operations that follow, or after all of them.
+// Rule: rename, I4
 func TestRenameThatIsCarriedOutLater(t *testing.T) {
 	for _, s := range modes() {
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT} {
@@ -232,6 +238,7 @@ func runZombie(t *testing.T, s scene, errno syscall.Errno, delay int) (over bool
 }
 
 // N12: a lock that was staged long ago does not look silent when it is taken.
+// Rule: arrival
 func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	holder := contendAndTry(t, src, sweptName, longClaim())
@@ -246,7 +253,8 @@ func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	require.LessOrEqual(t, seen.Silence, time.Since(start)+time.Second)
 }
 
-// Around the rename: what was removed is made again, and any other error is told.
+// Around the rename: what was removed is made again, and any other error is reported.
+// Rule: rename, I4
 func TestAttemptMeetsAnError(t *testing.T) {
 	lock := filepath.Join(fslock.DefaultGroup, sweptName)
 	for name, c := range map[string]struct {
@@ -293,6 +301,7 @@ func TestAttemptMeetsAnError(t *testing.T) {
 }
 
 // What cannot be staged as a whole is not staged.
+// Rule: stage
 func TestStagingMeetsAnError(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
 		{"mkdir", "/" + sweptName + ".lock"}, {"mkdir", "staging/"}, {"enter", "/staging"},
@@ -306,9 +315,9 @@ func TestStagingMeetsAnError(t *testing.T) {
 	}
 }
 
-// The rename took effect, and everybody who looks is shown for a while that nobody has the
-// lock. What was given up then is in place: a contender that meets it later takes it away,
-// and does not wait for itself.
+// The rename took effect, but every look shows a free lock for a while. The lock that was given
+// up is in place: a contender that meets it later removes it, and does not wait for itself.
+// Rule: rename, I3
 func TestOwnLockThatWasGivenUp(t *testing.T) {
 	for _, s := range modes() {
 		t.Run(s.name, func(t *testing.T) {

@@ -47,9 +47,10 @@ func disturbances() []disturbance {
 	}
 }
 
-// N25: while the server is away every holder is silent. A holder whose touch is
-// in the server's queue must not be broken by somebody whose looks are slow, or
-// fail, or who slept in between, however long that goes on.
+// N25: while the server is away every holder is silent. A holder whose touch is in the server's
+// queue must not be broken by a watcher whose looks are slow or fail, or that slept in between,
+// however long that goes on.
+// Rule: silence
 func TestOutageIsNotSilence(t *testing.T) {
 	sweep.SideBySide(t, disturbances(), func(t *testing.T, d disturbance) {
 		base, _, src := contested(t, scene{})
@@ -64,8 +65,9 @@ func TestOutageIsNotSilence(t *testing.T) {
 	})
 }
 
-// An outage that begins between a sample and the reading of the server's clock is over
-// when that reading comes: nobody was watched in it, and nobody could give a sign of life.
+// An outage that begins between a sample and the reading of the server's clock is over when that
+// reading comes: the holder could send no heartbeat in it, and was not watched.
+// Rule: silence, server-clock
 func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 	for name, looks := range map[string]int{"at the first look": 1, "after a while of watching": 20} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +143,8 @@ func putLockFile(t *testing.T, base, name string, content []byte) {
 }
 
 // N9: a client, or a FUSE mount, died that had a removed file open: its .nfs file stays for ever.
-// Nobody holds the lock and nobody can take it, until it is cleared.
+// The lock is free, but cannot be taken until that file is cleared.
+// Rule: orphan
 func TestSillyRenamedFileOfADeadClient(t *testing.T) {
 	for _, name := range []string{".nfs000000000000002a", ".fuse_hidden0000002a00000001"} {
 		base, _, src := contested(t, scene{})
@@ -159,6 +162,7 @@ func TestSillyRenamedFileOfADeadClient(t *testing.T) {
 
 // N9: a reader on the holder's own host had the lock file open while it was
 // removed, and closes it a moment later.
+// Rule: release, orphan
 func TestReleaseOutlivesAReader(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	silly := filepath.Join(lockPath(base), ".nfs0001")
@@ -170,8 +174,9 @@ func TestReleaseOutlivesAReader(t *testing.T) {
 	require.NoDirExists(t, lockPath(base))
 }
 
-// Who can neither make a directory nor touch one cannot read the server's clock: on a mount
-// that is read-only, in another user's base. His own watch has to do, and he says so.
+// An observer that can neither make nor touch a directory (a read-only mount, another user's
+// base) cannot read the server's clock. It judges by its own watch, and says so.
+// Rule: server-clock
 func TestSilenceWithoutTheServersClock(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
@@ -208,8 +213,9 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 	}
 }
 
-// A moment in which nothing can be written, or nobody answers, is waited out by a waiter,
-// whether it comes before he has staged anything or later.
+// A waiter waits out a moment in which nothing can be written, or the server does not answer,
+// before it has staged anything and later.
+// Rule: none (waiting)
 func TestWaiterOutlastsABadMoment(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.ETIMEDOUT, syscall.EMFILE} {
 		for when, staged := range map[string]int{"before the wait": 0, "in the wait": 1} {
@@ -251,7 +257,8 @@ func TestWaiterOutlastsABadMoment(t *testing.T) {
 	}
 }
 
-// What has to do with permissions does not pass by itself.
+// A missing permission does not pass by itself.
+// Rule: rename
 func TestWaiterIsToldWhatDoesNotPass(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EXDEV} {
 		base, faulty, _ := contested(t, scene{})

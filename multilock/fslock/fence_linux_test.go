@@ -12,8 +12,9 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A counter that somebody has made longer than draws can is no source of numbers, until it
-// has the length of one that was drawn.
+// A counter longer than draws can make it yields no numbers, until it has the length of one that
+// was drawn.
+// Rule: fence
 func TestFenceOfAnAbsurdSize(t *testing.T) {
 	base, _, lease := held(t, scene{})
 	require.Equal(t, uint64(1), fence(t, lease))
@@ -62,6 +63,7 @@ func (f *lateFile) Write(p []byte) (int, error) {
 
 // A size may be told late, as GlusterFS does: the numbers grow nevertheless, for the
 // server itself finds the end of the file.
+// Rule: fence
 func TestFenceWhereSizesComeLate(t *testing.T) {
 	base := fresh(t)
 	late := open(t, fslock.Options{Base: base, FS: wrapped{vfs.OS{}, func(d vfs.Dir) vfs.Dir { return lateDir{d} }}})

@@ -13,6 +13,7 @@ import (
 
 // A job's files in the directory of its lock do not keep the lock: they are moved aside,
 // unchanged, with a warning.
+// Rule: orphan
 func TestReleaseMovesTheJobsFilesAside(t *testing.T) {
 	t.Parallel()
 	for name, fs := range map[string]func(*fslock.Options){

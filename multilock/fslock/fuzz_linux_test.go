@@ -29,8 +29,9 @@ func possible(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 255 && !strings.ContainsAny(name, "/\x00")
 }
 
-// Who follows a history learns the same as who reads it at the end, wherever a write was torn,
-// and what is read can be written again.
+// A follower of a history learns the same as a reader at its end, wherever a write was torn, and
+// what is read can be written again.
+// Rule: history
 func FuzzHistory(f *testing.F) {
 	const line = `{"time":"2026-03-01T12:00:00Z","event":"broke","name":"a","by":{"host":"h","pid":7},"holder":{"host":"k","pid":1},"exit":3}` + "\n"
 	for _, data := range []string{line, line + line, line + "{}\n", "\x00\x00\n" + line, line[:40] + "\n", `{"time":"9999-12-31T23:59:59-23:59"}`, "[]\nnull\n" + line} {
@@ -85,7 +86,8 @@ func news(t *testing.T, follower source.Follower) (all []source.Event) {
 	}
 }
 
-// Whatever is in the mark of a job, it shows that the job lives or nothing at all.
+// Any bytes in NAME.job show that the job lives, or nothing at all.
+// Rule: job, I6
 func FuzzJobMark(f *testing.F) {
 	src, _ := writable(f)
 	plant(f, src, "job", claim(elsewhere(f), long, long/10))
@@ -105,7 +107,8 @@ func FuzzJobMark(f *testing.F) {
 	})
 }
 
-// A leftover goes for one reason only: that a process of this host has made it, which is gone.
+// A leftover is removed for one reason only: a process of this host made it, and is gone.
+// Rule: staging
 func FuzzLeftover(f *testing.F) {
 	src, staging := writable(f, ".multilock", "staging")
 	dead := theDead(self(f))
@@ -151,6 +154,7 @@ func FuzzLeftover(f *testing.F) {
 }
 
 // A name is refused, or it is one entry of the group, and nothing is made anywhere else.
+// Rule: base
 func FuzzLockName(f *testing.F) {
 	for _, name := range []string{"nightly", "", ".", "..", "a/b", "../x", "\x00", ".multilock", "a\nb", "é", "\xff", "x.locked", strings.Repeat("n", 248), strings.Repeat("n", 249)} {
 		f.Add(name)

@@ -23,6 +23,7 @@ func manifestPath(base string) string {
 	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "manifest")
 }
 
+// Rule: manifest
 func TestManifest(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	for _, manifest := range []string{"one\n", "two\n"} {
@@ -38,14 +39,16 @@ func TestManifest(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
-// Nothing is retracted, and nothing made for that, where nothing is.
+// Where there is no manifest, nothing is retracted, and nothing is made for that.
+// Rule: manifest
 func TestRetractNothing(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	require.NoError(t, src.Retract(t.Context()))
 	require.Empty(t, namesIn(t, src.Base()))
 }
 
-// Of many that publish at the same time one wins, and all are told so.
+// Of many that publish at the same time one wins, and all learn which.
+// Rule: manifest
 func TestPublishersRace(t *testing.T) {
 	base := t.TempDir()
 	told := make([]string, 8)
@@ -66,7 +69,8 @@ func TestPublishersRace(t *testing.T) {
 	}
 }
 
-// What is in the place of a manifest, and is none, is not taken for one.
+// A file or directory in the place of a manifest is not taken for one.
+// Rule: manifest
 func TestManifestInTheWay(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	require.NoError(t, os.MkdirAll(manifestPath(src.Base()), 0o777))
@@ -79,7 +83,8 @@ func TestManifestInTheWay(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid)
 }
 
-// Where a manifest should be there may be a link to a directory: what that has is left alone.
+// In the place of a manifest there may be a link to a directory: its content is left alone.
+// Rule: manifest
 func TestRetractThroughALink(t *testing.T) {
 	src, elsewhere := open(t, fslock.Options{Base: t.TempDir()}), t.TempDir()
 	list := filepath.Join(elsewhere, "list")
@@ -95,6 +100,7 @@ func TestRetractThroughALink(t *testing.T) {
 }
 
 // A link in the place of the directory that was just made for a manifest leads nowhere.
+// Rule: manifest
 func TestPublishThroughALink(t *testing.T) {
 	faulty, elsewhere := localFS(), t.TempDir()
 	src := open(t, fslock.Options{Base: t.TempDir(), FS: faulty})
@@ -110,7 +116,8 @@ func TestPublishThroughALink(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
-// What is in the way and stays there is told.
+// An entry that stays in the way is reported.
+// Rule: manifest
 func TestPublishWhereSomethingElseIs(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	require.NoError(t, os.MkdirAll(filepath.Join(manifestPath(src.Base()), "notes"), 0o777))
@@ -119,8 +126,9 @@ func TestPublishWhereSomethingElseIs(t *testing.T) {
 	require.ErrorContains(t, err, manifestPath(src.Base())+" is not the directory of a manifest; move it away")
 }
 
-// Others' manifests come and go right before each look and after each attempt: none of these is taken for
-// what is in the way for good.
+// Others' manifests come and go right before each look and after each attempt: none of them is
+// taken for an entry that stays in the way.
+// Rule: manifest
 func TestPublishWhileOthersComeAndGo(t *testing.T) {
 	faulty, base := localFS(), t.TempDir()
 	src, other := open(t, fslock.Options{Base: base, FS: faulty}), open(t, fslock.Options{Base: base})
@@ -180,7 +188,8 @@ func requireRetracted(t *testing.T, o struck) {
 	}
 }
 
-// What keeps a list from being published or retracted is told.
+// An error that keeps a list from being published or retracted is reported.
+// Rule: manifest
 func TestManifestMeetsAnError(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
 		{"enter", "staging"}, {"mkdir", ".manifest"}, {"create", "list"}, {"write", "list"}, {"sync", "list"}, {"rename", ".manifest"}, {"syncdir", ""},
@@ -227,6 +236,7 @@ func follow(t *testing.T, f source.Follower) []string {
 	}
 }
 
+// Rule: history
 func TestFollowReadsWhatIsNew(t *testing.T) {
 	base := t.TempDir()
 	here, there := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})
@@ -247,6 +257,7 @@ func TestFollowReadsWhatIsNew(t *testing.T) {
 }
 
 // Events of several days go to the files of those days, and are found there.
+// Rule: history
 func TestRecordOfSeveralDays(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	now := time.Now()
@@ -265,6 +276,7 @@ func TestRecordOfSeveralDays(t *testing.T) {
 }
 
 // A line is read when it has an end, and what is no event is passed over.
+// Rule: history
 func TestFollowPassesOverWhatIsTorn(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "a")))
@@ -295,6 +307,7 @@ func TestFollowPassesOverWhatIsTorn(t *testing.T) {
 }
 
 // A large history is read in parts, and none of it is lost between them.
+// Rule: history
 func TestFollowLargeHistory(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	var events []source.Event
@@ -314,6 +327,7 @@ func TestFollowLargeHistory(t *testing.T) {
 
 // The history is in the order of time, whichever hosts wrote it. Nothing is written for
 // no event.
+// Rule: history
 func TestHistoryIsInTheOrderOfTime(t *testing.T) {
 	base := t.TempDir()
 	hosts := []*fslock.Source{open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})}

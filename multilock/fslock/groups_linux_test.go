@@ -14,6 +14,7 @@ import (
 
 // Groups that were used are listed with what is held in them; what else lies in the base is
 // none. Looking makes nothing.
+// Rule: base
 func TestGroupsAreListed(t *testing.T) {
 	base := t.TempDir()
 	src := open(t, fslock.Options{Base: base, Group: "b"})
@@ -39,6 +40,7 @@ func TestGroupsAreListed(t *testing.T) {
 	require.Equal(t, []source.GroupSummary{{Name: "a", Held: 1}, {Name: "b"}}, groups)
 }
 
+// Rule: queue
 func TestQueuesAreListed(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	queues, err := src.Queues(t.Context())

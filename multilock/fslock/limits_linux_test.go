@@ -63,7 +63,9 @@ func followed(t *testing.T, f source.Follower) (names, left []string) {
 	}
 }
 
-// A file of a history that is none, or may not be read, is named once; the others are read.
+// An entry among a history's files that is no file, or may not be read, is named once; the others
+// are read.
+// Rule: history
 func TestFileOfAHistoryIsLeftOut(t *testing.T) {
 	for what, c := range map[string]struct {
 		put func(path string) error
@@ -95,6 +97,7 @@ func TestFileOfAHistoryIsLeftOut(t *testing.T) {
 
 // A file of a history with several names in its directory is read once, and the further
 // names are reported. A name elsewhere, as a backup makes it, changes nothing.
+// Rule: history
 func TestHardLinksInAHistoryAreReadOnce(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "ours")))
@@ -124,7 +127,8 @@ func TestHardLinksInAHistoryAreReadOnce(t *testing.T) {
 	requireOnce(followed(t, f))
 }
 
-// One file that its owner keeps to himself hides what is in it, and no more.
+// A private file hides its own events, and no more.
+// Rule: history
 func TestPrivateFileOfAHistory(t *testing.T) {
 	requireRoot(t, "another user")
 	src := chronicle(t, func(path string) error { return os.WriteFile(path, nil, 0o600) })
@@ -138,7 +142,8 @@ func TestPrivateFileOfAHistory(t *testing.T) {
 	require.Contains(t, a.Why, "permission denied")
 }
 
-// However much there is, it is told a piece at a time.
+// However long a history is, it is read a piece at a time.
+// Rule: history
 func TestLongHistoryTakesLittleMemory(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	events := make([]source.Event, 1000)
@@ -166,6 +171,7 @@ func TestLongHistoryTakesLittleMemory(t *testing.T) {
 }
 
 // Hundreds of hosts and days are not read with all their files open.
+// Rule: history
 func TestHistoryOfManyDaysOpensFewFiles(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	var events []source.Event
@@ -226,6 +232,7 @@ func withFewDescriptors(t *testing.T, most uint64) {
 }
 
 // A day on which hundreds of hosts wrote is read in order with few descriptors.
+// Rule: history
 func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
 	src := historyOfManyHosts(t)
 	withFewDescriptors(t, 200)
@@ -238,6 +245,7 @@ func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
 }
 
 // The same day is followed with few descriptors, and what is added to it is read from there on.
+// Rule: history
 func TestFollowingManyHostsOpensFewFiles(t *testing.T) {
 	src := historyOfManyHosts(t)
 	withFewDescriptors(t, 200)

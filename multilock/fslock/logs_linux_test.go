@@ -10,6 +10,7 @@ import (
 )
 
 // A file is made anew. Looking for one makes nothing.
+// Rule: output
 func TestLogs(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	_, err := src.FindLogs()

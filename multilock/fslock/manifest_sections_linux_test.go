@@ -19,7 +19,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A manifest is continued by whoever knows all of it, and goes as a whole.
+// A manifest is continued by a host that knows all of it, and is retracted as a whole.
+// Rule: add
 func TestManifestGrows(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	list := func(sections ...string) (list [][]byte) {
@@ -75,7 +76,8 @@ func readManifest(t *testing.T, src *fslock.Source) string {
 	return string(text)
 }
 
-// So many sections are no burden for anybody.
+// A manifest may have hundreds of sections.
+// Rule: add
 func TestManifestGrowsForAWhile(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	publishes(t, src, "0\n", "0\n")
@@ -96,7 +98,8 @@ func TestManifestGrowsForAWhile(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
-// A retracted manifest that was left in staging is no stranger's.
+// A retracted manifest that was left in staging is swept as one of ours.
+// Rule: add, staging
 func TestGrownManifestIsSwept(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	publishes(t, src, "one\n", "one\n")
@@ -115,8 +118,9 @@ func TestGrownManifestIsSwept(t *testing.T) {
 	require.Empty(t, namesIn(t, staging))
 }
 
-// Of many that continue a manifest at the same time, while others retract it, each is told what
-// is there.
+// Of many that continue a manifest at the same time, while others retract it, each learns what is
+// there.
+// Rule: add
 func TestManifestGrowsAmongOthers(t *testing.T) {
 	base := t.TempDir()
 	var group sync.WaitGroup

@@ -69,6 +69,7 @@ func fill(t *testing.T, base string, size int) {
 	}
 }
 
+// Rule: stage, I4
 func TestFullFileSystem(t *testing.T) {
 	for what, c := range map[string]struct{ inodes, size int }{
 		"out of space":  {1000, 4096},
@@ -89,7 +90,8 @@ func TestFullFileSystem(t *testing.T) {
 	}
 }
 
-// A lock that is held already does not need space: only its number does.
+// A lock that is held needs no more space: only its number does.
+// Rule: fence, I4
 func TestFileSystemThatFillsUpUnderAHeldLock(t *testing.T) {
 	base := tiny(t, 1000)
 	src := open(t, fslock.Options{Base: base, Group: "used"})
@@ -104,8 +106,9 @@ func TestFileSystemThatFillsUpUnderAHeldLock(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, "used")))
 }
 
-// On a filesystem that is mounted read-only nothing can be locked, and whatever
-// is locked can still be looked at.
+// On a filesystem that is mounted read-only nothing can be locked, and locks can still be looked
+// at.
+// Rule: server-clock
 func TestReadOnlyFileSystem(t *testing.T) {
 	for what, prepare := range map[string]func(*testing.T) string{"used before": used, "never used": func(t *testing.T) string { return fresh(t) }} {
 		t.Run(what, func(t *testing.T) {
@@ -126,6 +129,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 }
 
 // The lock's directory is moved into the group: that needs one filesystem.
+// Rule: base
 func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 	for _, part := range []string{"used", ".multilock"} {
 		for how, mount := range map[string]string{
@@ -155,6 +159,7 @@ func markTested(t *testing.T, base string) error {
 }
 
 // A base that this user may only look at, and one that has nothing in it yet.
+// Rule: base
 func TestUnwritableBase(t *testing.T) {
 	requireRoot(t, "another user")
 	for what, prepare := range map[string]func(*testing.T) string{"used before": used, "never used": func(t *testing.T) string { return fresh(t) }} {
@@ -172,7 +177,8 @@ func TestUnwritableBase(t *testing.T) {
 	}
 }
 
-// One that this user may not even open.
+// A base that this user may not even open.
+// Rule: base
 func TestBaseThatMayNotBeOpened(t *testing.T) {
 	requireRoot(t, "another user")
 	base := fresh(t)
@@ -185,9 +191,9 @@ func TestBaseThatMayNotBeOpened(t *testing.T) {
 	require.Contains(t, refused.Error, "may not be opened by this user")
 }
 
-// A commit that was answered survives a power loss. One that was not answered has left
-// a whole result or none: never one that nobody understands, which would keep the job
-// from running ever again.
+// A commit that was answered survives a power loss. One that was not answered leaves a whole
+// result or none, and never an unreadable one, which would keep the job from ever running again.
+// Rule: commit
 func TestResultsThroughPowerLosses(t *testing.T) {
 	d := newDisk(t)
 	committed, seen := map[string]bool{}, 0

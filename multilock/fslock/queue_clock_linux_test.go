@@ -31,6 +31,7 @@ func standBriefly(t *testing.T, src *fslock.Source) error {
 }
 
 // In a bubble of synctest the wall clock shows the year 2000, and real files work.
+// Rule: queue, I5
 func TestLineOfHostsWithClocksYearsApart(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -50,8 +51,9 @@ func TestLineOfHostsWithClocksYearsApart(t *testing.T) {
 	acquire(t, behind, sweptName, multilock.Options{TTL: long, Poll: 10 * time.Millisecond, Fair: true})
 }
 
-// The server's clock jumps while one in line lives: he is not passed over, as long as the time of
-// his ticket moves.
+// The server's clock jumps while a waiter in line lives: it is not passed over, as long as the
+// time of its ticket moves.
+// Rule: queue, silence
 func TestServerClockSetUnderATicket(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back": time.Hour, "forward": -time.Hour} {
 		t.Run(name, func(t *testing.T) {

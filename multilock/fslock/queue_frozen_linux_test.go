@@ -100,9 +100,10 @@ func takes(t *testing.T, l line, n neighbour) {
 	n.must(t, order{Do: "release"})
 }
 
-// Who stands still in line for longer than his ticket lasts keeps nobody waiting: he is passed
-// over, and goes to the end of the line when he wakes up; also who was first, and asked for the
-// lock already.
+// A waiter that is suspended for longer than its ticket lasts delays no other: it is passed over,
+// and goes to the end of the line when it wakes up; also if it was first, and asked for the lock
+// already.
+// Rule: queue
 func TestFrozenInLine(t *testing.T) {
 	for view, who := range views(t) {
 		for name, ahead := range map[string]int{"the first": 0, "the second": 1} {
@@ -135,7 +136,9 @@ func TestFrozenInLine(t *testing.T) {
 	}
 }
 
-// Nobody was behind: who wakes up draws a ticket again, and those who come later are behind it.
+// A waiter with none behind it wakes up, and draws a ticket again; those that come later are
+// behind it.
+// Rule: queue
 func TestFrozenAloneInLine(t *testing.T) {
 	t.Parallel()
 	l := newLine(t)

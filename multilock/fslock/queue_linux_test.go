@@ -74,7 +74,8 @@ func requireQueued(t *testing.T, o struck) {
 	require.NotErrorIs(t, o.err, source.ErrUnsure, "a ticket that is in doubt is not the lock")
 }
 
-// The dead ahead are not waited for one after the other, and leave nothing.
+// The dead tickets ahead are not waited for one after the other, and leave nothing.
+// Rule: queue
 func TestTicketsOfTheDeadArePassedOver(t *testing.T) {
 	for view, who := range views(t) {
 		t.Run(view, func(t *testing.T) {
@@ -92,7 +93,8 @@ func TestTicketsOfTheDeadArePassedOver(t *testing.T) {
 	}
 }
 
-// Nobody is behind a ticket for good that is none: what is foreign there, or cannot be read.
+// An entry that is no ticket, or cannot be read, holds up no waiter for good.
+// Rule: queue
 func TestWhatIsNoTicketIsInNobodysWay(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
@@ -110,7 +112,8 @@ func TestWhatIsNoTicketIsInNobodysWay(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-// Who gives up tells who is ahead, and blocks nobody.
+// A waiter that gives up reports who is ahead, and blocks no other.
+// Rule: queue
 func TestGivingUpInTheQueue(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
@@ -130,6 +133,7 @@ func TestGivingUpInTheQueue(t *testing.T) {
 }
 
 // A waiter whose ticket was taken away stands in line again, at its end.
+// Rule: queue
 func TestTicketThatIsLost(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
@@ -157,6 +161,7 @@ func TestTicketThatIsLost(t *testing.T) {
 
 // A dead waiter holds up those behind for no longer than by default, however long the lock
 // may be silent.
+// Rule: queue
 func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	place, err := multilock.Enqueue(within(t), src, sweptName, multilock.Options{TTL: 24 * time.Hour})
@@ -173,7 +178,9 @@ func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	require.Equal(t, multilock.DefaultTTL, seen.Record.TTL)
 }
 
-// Whose ticket cannot be judged, or is dead and cannot be removed by this user, holds up nobody.
+// A ticket that cannot be judged, or is dead and cannot be removed by this user, holds up no
+// waiter.
+// Rule: queue
 func TestTicketsOutOfReach(t *testing.T) {
 	for name, deny := range map[string]faultfs.Injector{
 		"may not be opened":  denyingAt("opendir", "/queue/"+sweptName+"/00000000000000000001-", syscall.EACCES, -1),
@@ -190,7 +197,8 @@ func TestTicketsOutOfReach(t *testing.T) {
 	}
 }
 
-// Nobody who looks at the group sees those who stand in line for a lock in it.
+// A look at the group does not show those that stand in line for a lock in it.
+// Rule: queue, barrier
 func TestTicketsAreNoLocksOfTheGroup(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	place, err := multilock.Enqueue(within(t), src, sweptName, multilock.Options{})
@@ -210,7 +218,8 @@ func TestTicketsAreNoLocksOfTheGroup(t *testing.T) {
 	require.Empty(t, events)
 }
 
-// What is in the way of a queue is named, and not the group.
+// An entry in the way of a queue is named, and not the group.
+// Rule: queue
 func TestWhatIsInTheWayOfAQueue(t *testing.T) {
 	for name, path := range map[string]func(base string) string{
 		"of all":  func(base string) string { return filepath.Dir(queueOf(base)) },

@@ -36,12 +36,14 @@ func encode(t testing.TB, r source.Record) []byte {
 	return data
 }
 
+// Rule: record
 func TestRecordRoundTrip(t *testing.T) {
 	require.Equal(t, sample(), ParseRecord("job", encode(t, sample())))
 }
 
-// A crash leaves a part of the record, or nothing of it. Whatever part that is: nobody
-// takes it for a lock of ours that is whole. Without its last newline it would be.
+// A crash leaves a part of the record, or nothing of it. No part counts as a whole lock of ours.
+// Without its last newline it would.
+// Rule: record, I6
 func TestTornRecordIsNobodysWhole(t *testing.T) {
 	whole := encode(t, sample())
 	for cut := range len(whole) - 1 {
@@ -53,6 +55,7 @@ func TestTornRecordIsNobodysWhole(t *testing.T) {
 
 // The first line is all that the Python MultiLock reads of ours, and all that it
 // writes.
+// Rule: record, python
 func TestFirstLineIsThePeersFormat(t *testing.T) {
 	head, _, _ := strings.Cut(string(encode(t, sample())), "\n")
 	require.Equal(t, "node7 4711", head)
@@ -82,8 +85,9 @@ func seeds(t testing.TB) [][]byte {
 	}
 }
 
-// Foreign bytes never make a panic, never a lock that has an owner's token, and
-// never anything that would write to the terminal of whoever looks at it.
+// Any bytes never make a panic, never a lock that has an owner's token, and never anything that
+// would write to the terminal of its reader.
+// Rule: I6, record
 func FuzzParseRecord(f *testing.F) {
 	for _, seed := range seeds(f) {
 		f.Add(seed)
@@ -126,8 +130,8 @@ func requireOurs(t *testing.T, r source.Record, data []byte) {
 	require.LessOrEqual(t, r.Heartbeat, r.TTL)
 }
 
-// Whatever a holder is called and runs, its record can be read by others, and
-// says the same.
+// Whatever a holder is called and runs, others can read its record, and it says the same.
+// Rule: record
 func FuzzEncodeRecord(f *testing.F) {
 	f.Add("node7", 4711, "alice", "rsync -a /data /backup", "job", int64(60000), int64(6000))
 	f.Add("my laptop", -1, "", "", " ", int64(100), int64(0))
@@ -182,6 +186,7 @@ func judgeAll(t *testing.T, trials map[string]trial) {
 }
 
 // Without a TTL only the caller can say for how long silence is no proof.
+// Rule: unreadable
 func TestJudgeWithoutATTL(t *testing.T) {
 	foreign, peer := source.Record{Foreign: "the lock file is torn"}, peerRecord("host", 7)
 	const year, window = 365 * 24 * time.Hour, 6*time.Second + 100*time.Millisecond
@@ -206,6 +211,7 @@ func TestJudgeWithoutATTL(t *testing.T) {
 }
 
 // An empty file with the mark of one that was not synced: 90 s of silence and 45 s of watching.
+// Rule: unreadable
 func TestJudgeTorn(t *testing.T) {
 	r := source.Record{Foreign: errEmptyRecord.Error()}
 	const limit, window = 90 * time.Second, 45 * time.Second
@@ -218,6 +224,7 @@ func TestJudgeTorn(t *testing.T) {
 	})
 }
 
+// Rule: orphan
 func TestJudgeLimbo(t *testing.T) {
 	left := []string{".nfs0001", "job.job", "job.lock"}
 	const year = 365 * 24 * time.Hour
@@ -244,6 +251,7 @@ func TestJudgeLimbo(t *testing.T) {
 }
 
 // How samples have to come of a holder: a slow one proves no silence.
+// Rule: silence
 func TestLimitsOfSamples(t *testing.T) {
 	require.Equal(t, source.WatchLimits{Slow: 500 * time.Millisecond, Gap: 2 * time.Second}, limitsFor(2*time.Second))
 	require.Equal(t, source.WatchLimits{Slow: fastest, Gap: 2 * fastest}, limitsFor(0))

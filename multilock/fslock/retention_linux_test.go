@@ -44,7 +44,8 @@ func oldDays(t *testing.T, s *fslock.Source) (dir string, old, others []string) 
 	return dir, old, others
 }
 
-// Old days of the history go, whoever wrote them; what is not a history's stays.
+// Old days of the history are removed, whichever host wrote them; other files stay.
+// Rule: history
 func TestHistoryExpires(t *testing.T) {
 	t.Parallel()
 	s := openLocks(t, fslock.Options{Base: t.TempDir()})
@@ -63,7 +64,8 @@ func TestHistoryExpires(t *testing.T) {
 	require.Equal(t, others, namesIn(t, dir))
 }
 
-// Who begins a day shortens the history; who goes on with it does not look.
+// The first event of a day shortens the history; later ones do not look.
+// Rule: history
 func TestWhoBeginsADayShortensTheHistory(t *testing.T) {
 	t.Parallel()
 	for keep, shortened := range map[time.Duration]bool{0: true, -1: false, 24 * 365 * 10 * time.Hour: false} {

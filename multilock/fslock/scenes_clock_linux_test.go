@@ -30,6 +30,7 @@ const (
 )
 
 // In a bubble of synctest the wall clock shows the year 2000, and real files work.
+// Rule: I5, silence
 func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -53,6 +54,7 @@ func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
 
 // The server's clock was set back by an hour: the last sign of life lies in the
 // future, and the waiter's own clock decides, after a whole TTL of watching.
+// Rule: silence, I5
 func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -74,6 +76,7 @@ func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 
 // As long as the holder lives its time moves, wherever it lies: in the future, where the
 // server's clock was set back, or an hour ago, where it was set forward.
+// Rule: silence, I5
 func TestServerClockSetUnderALivingHolder(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back": time.Hour, "forward": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +142,9 @@ func coarsely(fs vfs.FS, step time.Duration) vfs.FS {
 	return wrapped{fs, func(d vfs.Dir) vfs.Dir { return coarseDir{d, step} }}
 }
 
-// A holder whose signs of life leave the same time, or an old one, is alive. It is given
-// up in the end when it stays silent.
+// A holder whose heartbeats leave the same time, or an old one, is alive. It is broken in the end
+// if it stays silent.
+// Rule: coarse-times
 func TestHolderOnCoarseTimes(t *testing.T) {
 	for name, step := range map[string]time.Duration{"1s": time.Second, "2s": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -160,8 +164,9 @@ func TestHolderOnCoarseTimes(t *testing.T) {
 	}
 }
 
-// Who would show his signs of life faster than the times can tell is refused, and told
-// what would do; by a host that made the test, and by one that found its mark.
+// A TTL with heartbeats faster than the times can show is refused, with one that would do; by a
+// host that made the test, and by one that found its mark.
+// Rule: coarse-times
 func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 	for step, least := range map[time.Duration]string{time.Second: "10s", 2 * time.Second: "20s"} {
 		t.Run(step.String(), func(t *testing.T) {
@@ -182,6 +187,7 @@ func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 }
 
 // A directory whose time does not move when it is touched shows no sign of life at all.
+// Rule: fs-test, coarse-times
 func TestTimesThatStandStill(t *testing.T) {
 	t.Parallel()
 	src := open(t, fslock.Options{Base: fresh(t), FS: coarse(24 * time.Hour)})
@@ -190,7 +196,8 @@ func TestTimesThatStandStill(t *testing.T) {
 	require.ErrorContains(t, err, `breaks the rule "a touch moves the time of a directory"`)
 }
 
-// Whoever could not learn the step of the times does not note that there is none.
+// A host that could not learn the step of the times does not record that there is none.
+// Rule: fs-test, coarse-times
 func TestTimesThatCannotBeRead(t *testing.T) {
 	for _, kind := range []string{"stat", "touch"} {
 		for after := range 2 {
@@ -213,8 +220,9 @@ func TestTimesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// On NFS the directory's times stand for a look at the lock file, unless a breaker leaves
-// the same time as the touch before him.
+// On NFS the directory's times stand for a look at the lock file, unless a breaker leaves the
+// same time as the touch before it.
+// Rule: coarse-times, heartbeat
 func TestBreakerOnCoarseTimesLeavesTheTimesOfTheTouch(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -231,6 +239,7 @@ func TestBreakerOnCoarseTimesLeavesTheTimesOfTheTouch(t *testing.T) {
 }
 
 // The real thing: inodes of 128 bytes have no room for fractions of a second.
+// Rule: coarse-times
 func TestFileSystemWithSmallInodes(t *testing.T) {
 	d := newDisk(t, "-I", "128")
 	base := mounted(t, d.dir, "mount -o loop "+d.image+" .", "cd "+d.dir)

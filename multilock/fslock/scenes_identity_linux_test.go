@@ -20,8 +20,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A number whose process started at another time than the record says belongs
-// to somebody else.
+// A pid whose process started at another time than the record says is another process.
+// Rule: process-gone
 func TestForgedStartTimeIsAnotherProcess(t *testing.T) {
 	base := fresh(t)
 	neighbour, stranger := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})
@@ -54,6 +54,7 @@ func beforeTheReboot(t *testing.T) (then, now process.Identity) {
 // The same machine id and host name under another boot may be a machine that was
 // rebooted. It may as well be one that lives, cut off, while a copy of it was started
 // elsewhere; and that one relies on its TTL.
+// Rule: silence, process-gone
 func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -68,9 +69,9 @@ func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	require.NoError(t, lease.Renew(t.Context()))
 }
 
-// Copies of a virtual machine that was running agree in the boot id and the pid
-// namespace, and have a name and a machine id each: a number that is nobody's here is
-// somebody's there.
+// Copies of a running virtual machine agree in the boot id and the pid namespace, and have a name
+// and a machine id each: a pid that is free here is a process there.
+// Rule: process-gone, silence
 func TestHolderOnACopyOfThisMachineIsJudgedBySilence(t *testing.T) {
 	base := fresh(t)
 	here := self(t)
@@ -147,6 +148,7 @@ func startAs(pid int, in, out *os.File) (*exec.Cmd, error) {
 
 // Two containers with one host name: what is a pid here is another process
 // there, or none. Neither proves anything; the dead holder's silence does.
+// Rule: process-gone
 func TestContainersWithOneHostName(t *testing.T) {
 	requireRoot(t, "pid namespaces")
 	for name, pids := range map[string]struct{ holder, contender int }{
@@ -175,7 +177,8 @@ func TestContainersWithOneHostName(t *testing.T) {
 	}
 }
 
-// The same interleaving with ours: whoever breaks, breaks what it judged.
+// The same interleaving with ours: a breaker breaks the lock that it judged, or none.
+// Rule: break, I2
 func TestSlowBreakerCannotReachAFreshLock(t *testing.T) {
 	for view, who := range views(t) {
 		t.Run(view, func(t *testing.T) {
@@ -215,8 +218,9 @@ func deadInEyesOf(t *testing.T, base string, who process.Identity) source.Observ
 	return o
 }
 
-// A holder that is stopped for longer than its TTL is taken over, also by a
-// neighbour who sees that its process exists. When it goes on it knows.
+// A holder that is suspended for longer than its TTL is taken over, also by a process of its host
+// that sees its process. When it goes on it knows.
+// Rule: stopped, loss
 func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 	for view, who := range views(t) {
 		t.Run(view, func(t *testing.T) {
@@ -242,6 +246,7 @@ func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 
 // A waiter on the holder's host is woken by the kernel when another process
 // releases: it gets the lock though it would not ask again for an hour.
+// Rule: none (wake-up)
 func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	base := fresh(t)
 	holder := newNeighbour(t, setting{}, order{Base: base})

@@ -38,6 +38,7 @@ func orphanJob(t *testing.T, base string) int {
 
 // On its own host the lock is held as long as a process of the job lives, far
 // beyond the TTL, and free when the last one has ended.
+// Rule: job
 func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -61,6 +62,7 @@ func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
 
 // Another host cannot see the job: there the TTL ends the lock of a wrapper that
 // is silent. That is why the job must die with its wrapper.
+// Rule: job, silence
 func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -73,6 +75,7 @@ func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
 // A holder without a job that was killed is known to be dead by its neighbour at once, and
 // the others need patience. A wrapper that was killed between taking the lock and naming
 // its job may have started it: its neighbour sees whether it has.
+// Rule: process-gone, job
 func TestKilledHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		view     string
@@ -96,6 +99,7 @@ func TestKilledHolder(t *testing.T) {
 }
 
 // A stopped wrapper is silent, and its job goes on: by its mark, for its group is gone.
+// Rule: job
 func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -122,6 +126,7 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 
 // A mark that is read while it is being written is read again, though the directory does
 // not show that it has grown. So is one that was not there yet.
+// Rule: job
 func TestMarkThatIsReadHalfWritten(t *testing.T) {
 	job, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)
@@ -148,6 +153,7 @@ func TestMarkThatIsReadHalfWritten(t *testing.T) {
 }
 
 // Where times have a coarse step, nothing shows that there is a mark now, or another one.
+// Rule: job, coarse-times
 func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base, FS: coarse(24 * time.Hour)})
@@ -166,6 +172,7 @@ func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
 
 // The next job's mark replaces the one before just after that was read: the directory
 // must not seem to have been like that already.
+// Rule: job
 func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	base, faulty := fresh(t), sharedFS()
 	c := claim(theDead(self(t)), time.Hour, time.Minute)
@@ -185,8 +192,9 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	require.Contains(t, look(t, o).Why, "its job lives")
 }
 
-// Of several jobs that are noted, one that lives is enough, wherever it stands, and what
-// is torn or somebody else's between them changes nothing.
+// Of several jobs that are noted, one that lives is enough, wherever it stands, and torn or
+// foreign lines between them change nothing.
+// Rule: job
 func TestMarkOfSeveralJobs(t *testing.T) {
 	living, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)

@@ -32,6 +32,7 @@ func beside(t *testing.T, base string) *fslock.Source {
 	return open(t, fslock.Options{Base: base, LegacyPeers: true})
 }
 
+// Rule: python
 func TestPythonSeesOurLockAsHeld(t *testing.T) {
 	base := fresh(t)
 	peer := pythonPeer(t, base)
@@ -45,6 +46,7 @@ func TestPythonSeesOurLockAsHeld(t *testing.T) {
 	require.Equal(t, "acquired", peer.Do("acquire job"))
 }
 
+// Rule: python
 func TestWeSeeAPythonLockAsHeld(t *testing.T) {
 	base := fresh(t)
 	peer := pythonPeer(t, base)
@@ -70,9 +72,10 @@ func onTheHost(t *testing.T) process.Identity {
 	return id
 }
 
-// A bare pid proves nothing where others may have one like it, nor where nobody reckons
-// with such peers: then a Python peer that died keeps its lock, unless the caller says for
-// how long it may be silent. That its process is not there is said in any case.
+// A bare pid proves nothing where other hosts may have one like it, nor without --legacy-peers:
+// then a dead Python peer keeps its lock, unless the caller says for how long it may be silent.
+// That its process is gone is reported in any case.
+// Rule: python, unreadable
 func TestLockOfADeadPythonPeer(t *testing.T) {
 	elsewhere := onTheHost(t)
 	elsewhere.Host = "elsewhere"
@@ -112,6 +115,7 @@ func TestLockOfADeadPythonPeer(t *testing.T) {
 }
 
 // However old the lock is: its process lives.
+// Rule: python, unreadable
 func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 	for name, legacy := range map[string]bool{"legacy peers": true, "only ours": false} {
 		t.Run(name, func(t *testing.T) {
@@ -131,6 +135,7 @@ func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 }
 
 // Four of theirs and four of ours add to one number, which no two may do at once.
+// Rule: python, I1
 func TestPythonAndOursTakeTurns(t *testing.T) {
 	const each, rounds = 4, 40
 	base := fresh(t)
@@ -153,8 +158,9 @@ func TestPythonAndOursTakeTurns(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "staging")))
 }
 
-// A Python peer that stood still for too long while it took the lock finds that
-// it was cleared away, and says so, wherever it stood.
+// A Python peer that was suspended for too long while it took the lock finds that it was cleared
+// away, and says so, wherever it was.
+// Rule: python, stopped
 func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 	for name, steps := range map[string]struct{ before, after []string }{
 		"before its lock file": {[]string{"mkdir job"}, []string{"fill job", "rename job"}},
@@ -192,8 +198,9 @@ func entries(t *testing.T, base string) []string {
 	return tree(t, filepath.Join(base, fslock.DefaultGroup))
 }
 
-// The guard that a crash between two steps of a release can leave behind is
-// cleared like any other limbo, whoever comes by.
+// The guard that a crash between two steps of a release can leave behind is cleared like any
+// other orphaned entry.
+// Rule: python, orphan
 func TestGuardWithoutALockIsCleared(t *testing.T) {
 	for name, legacy := range map[string]bool{"legacy peers": true, "only ours": false} {
 		t.Run(name, func(t *testing.T) {

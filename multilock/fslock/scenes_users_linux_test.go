@@ -42,6 +42,7 @@ func twoUsers(t *testing.T, base string, aliceUmask int) (a, b neighbour) {
 }
 
 // Signal 0 to another user's process answers EPERM: it is there.
+// Rule: process-gone
 func TestHolderOfAnotherUserIsAlive(t *testing.T) {
 	requireRoot(t, "two other users")
 	a, b := twoUsers(t, openToAll(t), 0)
@@ -57,8 +58,9 @@ func TestHolderOfAnotherUserIsAlive(t *testing.T) {
 	b.must(t, order{Do: "release"})
 }
 
-// A lock directory that only its owner may open is held, whatever is in it, and
-// nobody else can break it.
+// A lock directory that only its owner may open is held, whatever is in it, and no other user can
+// break it.
+// Rule: I6
 func TestPrivateLockDirectoryIsHeldBySomebodyUnknown(t *testing.T) {
 	requireRoot(t, "two other users")
 	base := openToAll(t)
@@ -80,8 +82,9 @@ func TestPrivateLockDirectoryIsHeldBySomebodyUnknown(t *testing.T) {
 	b.must(t, order{Do: "try", Name: "job", TTL: long})
 }
 
-// In a sticky directory nobody may replace another user's empty directory. Both
-// the breaker and the next contender meet that, and are told what to change.
+// In a sticky directory no user may replace another user's empty directory. Both the breaker and
+// the next contender meet that, and say what to change.
+// Rule: break, rename
 func TestStickyGroupDirectoryIsNamedInTheError(t *testing.T) {
 	requireRoot(t, "two other users")
 	base := openToAll(t)
@@ -117,8 +120,9 @@ func asUser(t *testing.T, uid int, do func()) {
 	require.NoError(t, <-done)
 }
 
-// What an observer saw of a limbo does not colour what it thinks of the private
-// lock that comes after it.
+// An observer's look at an orphaned entry does not change how it judges the private lock that
+// comes after it.
+// Rule: I6, orphan
 func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	requireRoot(t, "another user")
 	base := openToAll(t)

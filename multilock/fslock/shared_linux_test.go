@@ -95,8 +95,8 @@ func (w *witness) goes(ctx context.Context, src multilock.Source, writer bool, s
 	return nil
 }
 
-// Many readers are in at a time, and never beside a writer; nobody waits for ever, and
-// nothing is left.
+// Many readers are in at a time, and never beside a writer; each gets in, and nothing is left.
+// Rule: none (docs/decisions/0015)
 func TestReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	base, w := fresh(t), newWitness()
@@ -129,6 +129,7 @@ func share(t testing.TB, src multilock.Source) *multilock.Lock {
 	return lock
 }
 
+// Rule: none (docs/decisions/0015)
 func TestSharedLock(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -157,6 +158,7 @@ func TestSharedLock(t *testing.T) {
 	require.NoError(t, writer.Release(t.Context()))
 }
 
+// Rule: none (docs/decisions/0015)
 func TestSharedLockRefusals(t *testing.T) {
 	t.Parallel()
 	src, _ := onHost(t, fresh(t), "a")
@@ -178,7 +180,8 @@ func (u unbroken) Promises() []source.Promise {
 	return []source.Promise{source.Lacks(source.TraitBreakByEvidence, "nobody knows")}
 }
 
-// Where a dead reader would keep all others out for good, nobody reads.
+// Where a dead reader would keep all others out for good, shared locks are refused.
+// Rule: none (docs/decisions/0015)
 func TestSharedLockWithoutEvidence(t *testing.T) {
 	t.Parallel()
 	src, _ := onHost(t, fresh(t), "a")
@@ -190,7 +193,8 @@ func TestSharedLockWithoutEvidence(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-// A writer who waits is next: readers who come later wait for him, however many are in.
+// A writer that waits is next: readers that come later wait for it, however many are in.
+// Rule: none (docs/decisions/0015)
 func TestWriterWhoWaitsIsNext(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -225,6 +229,7 @@ func TestWriterWhoWaitsIsNext(t *testing.T) {
 }
 
 // A reader that dies is found dead as any holder: on its own host at once.
+// Rule: none (docs/decisions/0015)
 func TestDeadReader(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -258,7 +263,8 @@ func (f *forgetful) Names(ctx context.Context) ([]string, error) {
 	return f.Source.Names(ctx)
 }
 
-// Who wants the lock alone believes in no listing that does not show what was taken just now.
+// A writer trusts no listing that does not show what was taken just now.
+// Rule: none (docs/decisions/0015)
 func TestListingThatIsOld(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
@@ -325,9 +331,10 @@ func (k trouble) injector(n int, phase faultfs.Phase) faultfs.Injector {
 	}
 }
 
-// Whatever operation of a reader or a writer fails, hangs for longer than its TTL, or is the
-// last one before its process freezes for that time: a writer is never in beside anybody,
-// and all others get their turn.
+// Whatever operation of a reader or a writer fails, hangs for longer than its TTL, or is the last
+// one before its process freezes for that time: a writer is never in beside another, and all
+// others get their turn.
+// Rule: none (docs/decisions/0015)
 func TestTroubleAtEveryOperationOfASharedLock(t *testing.T) {
 	t.Parallel()
 	slots := make(sweep.Slots, 64)
@@ -403,7 +410,8 @@ func sharedTrouble(t *testing.T, writer bool, kind trouble, n int, phase faultfs
 	w.require(t)
 }
 
-// Nobody renews a detached lock, but while its writer waits for readers somebody must.
+// A detached lock is not renewed, but while its writer waits for readers it must be.
+// Rule: none (docs/decisions/0015)
 func TestDetachedWriterWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)

@@ -21,6 +21,7 @@ var (
 
 // Processes on several "hosts" take one lock in turns, while they are killed and
 // stopped at random moments. No call fails, and nothing is left behind.
+// Rule: I1, I3, stopped, fence
 func TestStress(t *testing.T) {
 	size, turns := 8, 100
 	if *longStress {

@@ -111,9 +111,10 @@ func (v *victim) goOn(t *testing.T) (told account) {
 	return told
 }
 
-// A holder, contender, breaker or janitor that is killed leaves nothing that a
-// later contender could not take, and nothing that anybody has to clean up by
-// hand: on the same host at once, on others when the TTL has passed.
+// A holder, contender, breaker or janitor that is killed leaves nothing that a later contender
+// could not take, and nothing that a person has to clean up: on the same host at once, on others
+// when the TTL has passed.
+// Rule: I3, commit, outcome, forget, manifest, add
 func TestCrashAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 24)
 	sweep.SideBySide(t, swept(), func(t *testing.T, s scene) {
@@ -180,9 +181,10 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// A process that stands still for longer than its TTL, at whichever operation,
-// has lost its lock to a contender on another host. When it goes on it must
-// neither believe that it holds the lock, nor do any harm to the new holder's.
+// A process that is suspended for longer than its TTL, at whichever operation, has lost its lock
+// to a contender on another host. When it goes on it must neither trust its lock, nor harm the
+// new holder's.
+// Rule: I1, I2, stopped, commit, outcome, forget
 func TestStopAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 24)
 	sweep.SideBySide(t, stoppable(), func(t *testing.T, s scene) {

@@ -23,6 +23,7 @@ import (
 // An error is an answer only if it is true: whichever operation fails or loses
 // its reply, what the library says must agree with what is on disk, and the
 // next contender must get the lock.
+// Rule: I4, commit, outcome, forget, manifest, add, barrier
 func TestErrorAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 40)
 	sweep.SideBySide(t, swept(), func(t *testing.T, s scene) {

@@ -139,6 +139,7 @@ const failingSweep = "MULTILOCK_TEST_FAILING_SWEEP"
 
 // Under -failfast, nothing that a sweep starts after a failure is run, and so nothing
 // says that it has come to its end. It ends all the same, in all scenes.
+// Rule: none (test helper)
 func TestFailingSweepEnds(t *testing.T) {
 	if os.Getenv(failingSweep) != "" {
 		sweep.SideBySide(t, []string{"a scene that fails", "a scene without an end"}, func(t *testing.T, scene string) {

@@ -22,10 +22,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden traces in testdata")
 
-// Each golden trace is the list of file operations that one step of the protocol
-// makes. On a network file system each line is a request to the server, or
-// nearly so: whoever adds one has to add it here, where a reviewer sees it.
-// "shared" is a file system that other kernels use as well, "local" is not.
+// Each golden trace is the list of file operations that one step of the protocol makes. On a
+// network filesystem each line is a request to the server, or nearly so: a change that adds one
+// has to add it here, where a reviewer sees it. "shared" is a filesystem that other kernels use
+// as well, "local" is not.
+// Rule: calls
 func TestGoldenTraces(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		folder := map[bool]string{false: "shared", true: "local"}[local]

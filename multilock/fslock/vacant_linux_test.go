@@ -20,6 +20,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
+// Rule: barrier
 func TestVacant(t *testing.T) {
 	base := fresh(t)
 	src, rival := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
@@ -34,8 +35,9 @@ func TestVacant(t *testing.T) {
 	requireVacant(t, src, true)
 }
 
-// A barrier removes the group's directory under those who have it open. They
-// find the new one, and nobody gets an error.
+// A barrier removes the group's directory while others have it open. They find the new one, and
+// none gets an error.
+// Rule: barrier
 func TestOpenGroupSurvivesABarrier(t *testing.T) {
 	for name, fs := range map[string]vfs.FS{"local": vfs.OS{}, "shared": sharedFS()} {
 		t.Run(name, func(t *testing.T) { openGroupSurvives(t, fslock.Options{Base: fresh(t), FS: fs}) })
@@ -64,7 +66,8 @@ func openGroupSurvives(t *testing.T, opt fslock.Options) {
 	}
 }
 
-// Who may not write has the group listed.
+// A user that may not write has the group listed.
+// Rule: barrier
 func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY} {
 		t.Run(errno.Error(), func(t *testing.T) {
@@ -84,7 +87,8 @@ func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
 	}
 }
 
-// A full disk keeps nobody from learning that a group that is not there is empty.
+// On a full disk a group that is not there is still reported as empty.
+// Rule: barrier
 func TestVacantOnAFullDisk(t *testing.T) {
 	faulty := sharedFS()
 	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
@@ -93,6 +97,7 @@ func TestVacantOnAFullDisk(t *testing.T) {
 }
 
 // Another barrier may remove the group that this one has just made.
+// Rule: barrier
 func TestVacantBesideAnotherBarrier(t *testing.T) {
 	faulty := sharedFS()
 	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
@@ -100,6 +105,7 @@ func TestVacantBesideAnotherBarrier(t *testing.T) {
 	requireVacant(t, src, true)
 }
 
+// Rule: barrier
 func TestVacantErrors(t *testing.T) {
 	base, faulty := fresh(t), sharedFS()
 	src := open(t, fslock.Options{Base: base, FS: faulty})
@@ -118,6 +124,7 @@ func TestVacantErrors(t *testing.T) {
 
 // A release that crashed between its two removals leaves an empty directory,
 // which would keep a barrier waiting for ever.
+// Rule: barrier-dead
 func TestTidyRemovesOnlyWhatIsEmpty(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
@@ -134,6 +141,7 @@ func TestTidyRemovesOnlyWhatIsEmpty(t *testing.T) {
 	require.Contains(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)), "in the making")
 }
 
+// Rule: members
 func TestRevisionOfNoResults(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	require.Empty(t, revision(t, src))
@@ -143,9 +151,10 @@ func TestRevisionOfNoResults(t *testing.T) {
 	require.Empty(t, revision(t, src))
 }
 
-// Barriers remove the group's directory again and again under contenders who
-// come and go. Nobody gets an error, nobody holds what another holds, and no
-// barrier passes while somebody holds a lock all through its question.
+// Barriers remove the group's directory again and again while contenders come and go. None gets
+// an error, no lock is held twice, and no barrier passes while a lock is held all through its
+// question.
+// Rule: barrier, I1
 func TestBarriersAndContendersInOneGroup(t *testing.T) {
 	for name, kind := range map[string]vfs.FileSystem{"local": {Type: "test", Local: true}, "shared": {Type: "test"}} {
 		t.Run(name, func(t *testing.T) {

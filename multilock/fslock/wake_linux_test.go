@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel puts several events into one reply: each wakes those whom it names.
+// The kernel puts several events into one reply: each wakes the waiters on its name.
+// Rule: none (wake-up)
 func TestEventsThatComeTogether(t *testing.T) {
 	n := &notifier{}
 	woken := map[string]*waker{}
@@ -33,8 +34,9 @@ func (n *notifier) waits(name string) *waker {
 	return w
 }
 
-// A lock that is free is for one: the one who has waited longest. If he gave up meanwhile
-// it is the next one's. Who watches the group hears of everything.
+// A free lock wakes one waiter: the one that has waited longest. If it gave up meanwhile the next
+// is woken. A watcher of the group hears of everything.
+// Rule: none (wake-up)
 func TestTheOneWhoWaitedLongestIsWoken(t *testing.T) {
 	n := &notifier{}
 	watcher, first, other, second := n.waits(anyLock), n.waits("one"), n.waits("other"), n.waits("one")
@@ -53,7 +55,8 @@ func TestTheOneWhoWaitedLongestIsWoken(t *testing.T) {
 	require.Empty(t, n.waiting)
 }
 
-// Where there are no notices, nobody waits for one.
+// Without notices of the kernel, no waiter waits for one.
+// Rule: none (wake-up)
 func TestNoNotices(t *testing.T) {
 	w := (&notifier{failed: true}).subscribe(nil, anyLock)
 	require.Nil(t, w.channel())
