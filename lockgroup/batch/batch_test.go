@@ -80,6 +80,7 @@ func prepare(t *testing.T, src multilock.Source, jobs []batch.Job, opt batch.Opt
 	return b
 }
 
+// Rule: chunks, I7
 func TestBatchOverHosts(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	var group sync.WaitGroup
@@ -99,8 +100,9 @@ func TestBatchOverHosts(t *testing.T) {
 	require.Equal(t, int64(60), total.Load())
 }
 
-// Started again, a batch goes on where it stopped. What is known from the history
-// needs no request of its own.
+// Started again, a batch goes on where it stopped. What is known from the progress map needs no
+// request of its own.
+// Rule: chunks, progress-map
 func TestBatchContinues(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	var broken atomic.Bool
@@ -129,7 +131,8 @@ func TestBatchContinues(t *testing.T) {
 	require.Zero(t, src.read.Load())
 }
 
-// The board is for speed only.
+// A lost progress map costs requests, and nothing else.
+// Rule: progress-map
 func TestBatchWithoutBoard(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(20, succeeds)
@@ -162,6 +165,7 @@ func (c *counting) Result(ctx context.Context, name string) (multilock.Result, e
 	return c.Source.Result(ctx, name)
 }
 
+// Rule: attempts, chunks
 func TestBatchFailures(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(4, func(_ context.Context, a batch.Attempt) error {
@@ -214,6 +218,7 @@ func runningIn(ctx context.Context, b *batch.Batch) <-chan batchEnd {
 }
 
 // A dead holder's job is taken over, and counted.
+// Rule: next-chunk
 func TestBatchTakesOver(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
@@ -231,6 +236,7 @@ func TestBatchTakesOver(t *testing.T) {
 }
 
 // A name is any bytes: its job is not run again because JSON has no such bytes.
+// Rule: result
 func TestBatchOfOddNames(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(9, succeeds)

@@ -67,8 +67,9 @@ type chaosPart struct {
 	Jobs, Life       int
 }
 
-// Whatever becomes of those who work through a list, each of its jobs gets one result, no
+// Whatever happens to the hosts that work through a list, each of its jobs gets one result, no
 // two run it at a time, and none runs again when it has one.
+// Rule: chunks, I1, I3, I7
 func TestChaosOfABatch(t *testing.T) {
 	c := &chaos{T: t, base: t.TempDir(), jobs: 300, history: worker.NewHistory(t, io.Discard), struck: map[string]int{}}
 	if *long {

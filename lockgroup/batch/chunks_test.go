@@ -33,7 +33,8 @@ func lasts(d time.Duration) func(context.Context, batch.Attempt) error {
 	return func(context.Context, batch.Attempt) error { time.Sleep(d); return nil }
 }
 
-// Short jobs are recorded together, and a chunk that is done costs nobody anything.
+// Short jobs are recorded together, and a chunk that is done costs no more requests.
+// Rule: chunks, progress-map
 func TestChunksOfShortJobs(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		const jobs = 1000
@@ -53,8 +54,9 @@ func TestChunksOfShortJobs(t *testing.T) {
 	})
 }
 
-// Who comes late to long jobs gets his part of what others have not begun, and so does he
-// who is there when somebody is held up by one long job.
+// A host that comes late to long jobs gets its part of what others have not begun, and so does
+// one that is there when another is held up by one long job.
+// Rule: give-back
 func TestChunksAreGivenBack(t *testing.T) {
 	for what, c := range map[string]struct {
 		workers int
@@ -106,8 +108,9 @@ func onBoard(t *testing.T, v *grouptest.ChunkVenue) []byte {
 	return read[1:]
 }
 
-// Who ends the last piece of a chunk tells that all is done; but not as long as somebody has
-// another piece, who may be about to forget what is recorded of it, or if one has failed.
+// The host that ends the last part of a chunk marks it as done; but not as long as another host
+// has a part, which may be about to forget its record, or if one has failed.
+// Rule: progress-map, give-back
 func TestLastPieceOfAChunk(t *testing.T) {
 	for what, c := range map[string]struct {
 		held  string
@@ -159,8 +162,9 @@ func chunkOf(from, to int, jobs ...source.ChunkJob) multilock.Result {
 	}
 }
 
-// What a dead holder has recorded of a chunk is not run again, and stays recorded as his,
-// also if he was on this very host; a failure that may be tried again is.
+// What a dead holder has recorded of a chunk is not run again, and stays recorded as its own,
+// also if it was on this very host; a failure that may be tried again is.
+// Rule: chunks, I7
 func TestChunkIsGoneOnWith(t *testing.T) {
 	for _, host := range []string{"node7", "here"} {
 		t.Run(host, func(t *testing.T) { testChunkIsGoneOnWith(t, process.Identity{Host: host, Boot: "then", PID: 7}) })
@@ -193,8 +197,9 @@ func testChunkIsGoneOnWith(t *testing.T, before process.Identity) {
 	})
 }
 
-// Who takes a chunk over from a dead host writes at once that it is his, so that others get
-// on with what was given back of it.
+// A host that takes a chunk over from a dead one writes at once that the chunk is its own, so
+// that others can go on with the parts of it.
+// Rule: give-back
 func TestChunkWithPartsIsTakenOver(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		theirs := chunkOf(1, 4)
@@ -226,6 +231,7 @@ func TestChunkWithPartsIsTakenOver(t *testing.T) {
 
 // A list of an earlier version, in which each job had a lock of its own, is refused: its results
 // are elsewhere.
+// Rule: manifest
 func TestListWithoutChunksIsRefused(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		_, err := v.Publish(t.Context(), []byte("job001\tmake\n"))
@@ -238,6 +244,7 @@ func TestListWithoutChunksIsRefused(t *testing.T) {
 }
 
 // A failure on one host ends the batch on the others, though their jobs are long.
+// Rule: progress-map
 func TestHaltIsHeardOf(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		opt := batch.Options{Halt: batch.Halt{When: batch.HaltNow, Number: 1}}
@@ -266,9 +273,10 @@ func TestHaltIsHeardOf(t *testing.T) {
 	})
 }
 
-// Who takes back results may die in the middle, or somebody may be at work on another list:
-// what is not recorded is not done, whatever the board says, and what is recorded of
-// others' jobs is not of ours.
+// A host that takes back results may die in the middle, or another may be at work on another
+// list: what is not recorded is not done, whatever the progress map says, and records of others'
+// jobs do not count for ours.
+// Rule: progress-map, forget-chunks
 func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		b, err := v.OpenProgressMap(t.Context())
@@ -291,6 +299,7 @@ func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 }
 
 // Small chunks that were claimed ahead of long jobs go to others as they are.
+// Rule: give-back
 func TestWholeChunksAreGivenBack(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		const jobs = 64
@@ -321,8 +330,9 @@ func TestWholeChunksAreGivenBack(t *testing.T) {
 	})
 }
 
-// Whatever is in the record of a chunk and on the board, but that this chunk is done, the batch
-// comes to its end, and runs each job once, unless it is recorded that it was.
+// Whatever is in the record of a chunk and on the progress map, except that this chunk is done,
+// the batch comes to its end, and runs each job once, unless it is recorded that it was.
+// Rule: progress-map, chunks
 func FuzzRecord(f *testing.F) {
 	for _, record := range []string{
 		``, `{"from":1,"to":4,"returned":[{"from":2,"to":3}]}`, `{"from":1,"to":4,"returned":[{"from":1,"to":2},{"from":3,"to":4}]}`, `{"from":1,"to":64}`,
@@ -371,8 +381,9 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Jobs of any length, some of which fail at first, on hosts that come and go, or are busy, now and
-// then or all the time: each succeeds once, and the list comes to its end on all of them.
+// Jobs of any length, some of which fail at first, on hosts that come and go, or are busy, now
+// and then or all the time: each succeeds once, and the list comes to its end on all hosts.
+// Rule: chunks, give-back
 func TestAnyListEnds(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
 	for n := range uint64(50) {

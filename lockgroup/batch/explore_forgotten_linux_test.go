@@ -89,8 +89,10 @@ func (f *listFacts) forget() {
 	f.forgets = true
 }
 
-// Who begins with a part, while others forget the record by which it is one. Who stands still at that for
-// longer than a TTL is back when the other one runs the job, which is what he begins anew with.
+// One host begins with a part, while others forget the record that makes it one. If it stops
+// there for longer than a TTL, it is back when the other one runs the job, and begins that job
+// anew.
+// Rule: give-back, forget-chunks
 func TestExploreListForgotten(t *testing.T) {
 	t.Parallel()
 	sc := listOf(2, forgetsThenWorks, worksThrough)

@@ -279,14 +279,16 @@ func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	proven(t, sc.Sample(t, 1, 10_000))
 }
 
-// Two hosts, of which one gives jobs back to the other, and either may die or stand still.
+// Two hosts, of which one gives jobs back to the other, and either may die or be suspended.
+// Rule: chunks, give-back, I1, I3, I7
 func TestExploreList(t *testing.T) {
 	t.Parallel()
 	playedThrough(t, listOf(3, worksThrough, worksThrough), explore.Crash, explore.Pause)
 }
 
-// Two requests fail by which results are recorded, or others told that they are: who could not record one
-// begins no job more, and leaves the list to those who can.
+// Two requests fail that record results or report them: a host that could not record one begins
+// no more jobs, and leaves the list to hosts that can.
+// Rule: chunks
 func TestExploreListWrites(t *testing.T) {
 	t.Parallel()
 	sc := listOf(3, worksThrough, worksThrough)
@@ -297,10 +299,11 @@ func TestExploreListWrites(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// The same schedule comes to the same, though goroutines wake each other: but for what Go's own
-// scheduler decides where two are woken at once and ask for one mutex. That is seen four times in 720 on two
-// processors, and twice in 2,500 on one (GOMAXPROCS=1), when the machine is so busy that Go takes who waited for
-// the processor for somebody who worked for too long.
+// The same schedule comes to the same, though goroutines wake each other: except where two are
+// woken at once and ask for one mutex, which Go's own scheduler decides. That is seen four times
+// in 720 on two processors, and twice in 2,500 on one (GOMAXPROCS=1), when the machine is so busy
+// that Go takes a goroutine that waited for the processor for one that worked for too long.
+// Rule: none (explorer)
 func TestExploreListAgain(t *testing.T) {
 	t.Parallel()
 	sc := listOf(3, worksThrough, worksThrough)
@@ -345,8 +348,9 @@ func longerJobs(sc *explore.Scenario, times time.Duration) {
 	}
 }
 
-// Who takes over a chunk of which a part was given back keeps nobody from that: two attempts at the one
-// job take as long as it takes until all is done, however long the other one lasts.
+// A host that takes over a chunk of which a part was given back does not hold up that part: two
+// attempts at the one job take no longer because the other one lasts.
+// Rule: give-back
 func TestExploreListTakenOver(t *testing.T) {
 	t.Parallel()
 	sc := listOf(2, worksThrough, worksThrough)

@@ -44,6 +44,7 @@ func oneIn(n int, seed uint64) faultfs.Injector {
 // Over a network filesystem whose server loses requests and replies, two hosts
 // start their batches again until all is done. No job runs when its result is
 // there, and what a host has recorded stays.
+// Rule: chunks, commit, I7
 func TestBatchWithFaults(t *testing.T) {
 	base, ran := t.TempDir(), newRuns()
 	src := fslocktest.Open(t, fslock.Options{Base: base})

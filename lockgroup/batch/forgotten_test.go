@@ -16,6 +16,7 @@ import (
 
 // A host that knows of a part, and is stopped while all results are forgotten and others
 // begin anew, does not run what is theirs now; when they have died, it runs the whole.
+// Rule: give-back, forget-chunks
 func TestPartOfAForgottenChunk(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		theirs := chunkOf(1, 4, source.ChunkJob{Number: 1, Name: "job001", Attempt: 1})
@@ -53,6 +54,7 @@ func TestPartOfAForgottenChunk(t *testing.T) {
 
 // A host that has learned of a result, and is given the job as a part after that was forgotten, has
 // nothing to do there: it does not take the lock over and over, and leaves it to others.
+// Rule: give-back
 func TestPartThatWasDoneBefore(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		v.Latency = time.Millisecond
@@ -89,8 +91,9 @@ func TestPartThatWasDoneBefore(t *testing.T) {
 	})
 }
 
-// Nobody begins with a part while somebody has the whole who has not written that it is given
-// back: he may be about to forget it. If he is dead, it is taken from him first.
+// A part is not begun while another host has the whole that has not written that the part is
+// given back: it may be about to forget it. If that host is dead, the whole is taken over first.
+// Rule: give-back, forget-chunks
 func TestPartOfWhatSomebodyMayForget(t *testing.T) {
 	for what, state := range map[string]source.State{"held": multilock.StateHeld, "dead": multilock.StateDead} {
 		t.Run(what, func(t *testing.T) {

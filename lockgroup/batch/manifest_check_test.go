@@ -13,8 +13,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A list is continued as often as one likes. What was done of it stays done, and who has the
-// beginning goes on with that, until it ends where no list ended.
+// A list can be continued any number of times. What was done of it stays done, and a host that
+// has the beginning goes on with that, until it ends where no list ended.
+// Rule: add
 func TestListThatGrows(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		list := ran.jobs(300, succeeds)
@@ -49,7 +50,8 @@ func TestListThatGrows(t *testing.T) {
 	})
 }
 
-// Of two that add at the same time one is told that the other's jobs are there.
+// Of two that add at the same time one learns that the other's jobs are there.
+// Rule: add
 func TestTwoAddAtOnce(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		list := ran.jobs(60, succeeds)
@@ -79,6 +81,7 @@ func TestTwoAddAtOnce(t *testing.T) {
 }
 
 // On a filesystem a list grows as well; a source whose lists stay as they are is refused.
+// Rule: add
 func TestListThatGrowsOnAFilesystem(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(30, succeeds)
@@ -96,6 +99,7 @@ func TestListThatGrowsOnAFilesystem(t *testing.T) {
 }
 
 // All hosts mean the same shell, also where a list grows.
+// Rule: manifest
 func TestListWithAnotherShell(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		list := ran.jobs(9, succeeds)

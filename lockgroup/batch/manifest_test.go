@@ -11,6 +11,7 @@ import (
 
 // Two lists of jobs are the same if their manifests are, and what is in a manifest in its place
 // differs in a line that exists.
+// Rule: manifest
 func FuzzManifest(f *testing.F) {
 	for _, text := range []string{"make", "a\nb", `a\nb`, "\\", "", "a\tb", "\x00", "\r\n"} {
 		f.Add("a", text, "a", text+"x", []byte("a\t"+text))

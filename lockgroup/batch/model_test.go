@@ -81,6 +81,7 @@ func counted(v *grouptest.ChunkVenue) string {
 }
 
 // A list costs the server a handful of requests for each job, whatever the number of hosts.
+// Rule: chunks, no-map
 func TestCostOfAList(t *testing.T) {
 	for _, c := range []cluster{{1, 4, 2000, time.Second}, {3, 4, 2000, 5 * time.Second}, {50, 32, 32000, 10 * time.Second}, {50, 32, 16000, 10 * time.Second}} {
 		spent := simulate(t, c)
@@ -90,6 +91,7 @@ func TestCostOfAList(t *testing.T) {
 }
 
 // TestModel prints a table: scripts/bench-batch --model.
+// Rule: none (prints a table)
 func TestModel(t *testing.T) {
 	if *model == "" {
 		t.Skip("for -model")
@@ -112,6 +114,7 @@ func TestModel(t *testing.T) {
 
 // TestModelOfTheLab prints the model's word on the lists that TestCostOfSharedBatch of
 // integration/nfs counts: scripts/bench-batch --model.
+// Rule: none (prints a table)
 func TestModelOfTheLab(t *testing.T) {
 	if *model == "" {
 		t.Skip("for -model")

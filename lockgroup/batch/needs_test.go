@@ -58,6 +58,7 @@ func (u *usage) job(ctx context.Context, a batch.Attempt) error {
 
 // Whatever jobs need, on hosts with any budgets, of which some leave or are busy by turns: no
 // host gives more than it has, and the list comes to its end.
+// Rule: none (needs)
 func TestBudgetsAreKept(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
 	for n := range uint64(60) {
@@ -118,8 +119,9 @@ func anyBudgets(t *testing.T, src multilock.Source, seed uint64) {
 	time.Sleep(time.Minute) // for calls that nobody waits for any more
 }
 
-// Nothing overtakes a job that needs much, so it does not wait for ever; what is free besides is
+// A job that needs much is not overtaken, so it does not wait for ever; what is free besides is
 // used.
+// Rule: none (needs)
 func TestHeavyJobComesToItsTurn(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, _ *runs) {
 		const heavy = 50
@@ -143,6 +145,7 @@ func TestHeavyJobComesToItsTurn(t *testing.T) {
 }
 
 // All must mean the same needs, and a host that can never do a job does not begin.
+// Rule: manifest
 func TestOtherNeeds(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		list := ran.jobs(9, succeeds)

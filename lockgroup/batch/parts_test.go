@@ -47,6 +47,7 @@ func ended(u *unit, retry bool, exits ...int) multilock.Result {
 
 // The schedule needs no source: it says what to claim, begin, try again, give back, and when all
 // is over.
+// Rule: chunks, give-back
 func TestSchedule(t *testing.T) {
 	q := partsOf(t, nil, 16, Options{Workers: 1, Retries: 1, Barriers: []int{13}}).schedule
 	i, found := q.pick()
@@ -87,7 +88,8 @@ func TestSchedule(t *testing.T) {
 	require.Equal(t, 1, q.failures[13].Exit)
 }
 
-// The exchange reads what is not known to be final, and nothing twice.
+// Each poll reads the results that are not known to be final, and none twice.
+// Rule: no-map
 func TestExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := grouptest.NewVenue()
@@ -116,6 +118,7 @@ func TestExchange(t *testing.T) {
 }
 
 // The recorder commits what has ended, together, and leaves to others what it could not commit.
+// Rule: chunks
 func TestRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := grouptest.NewVenue()

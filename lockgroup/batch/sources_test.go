@@ -26,7 +26,8 @@ var errMute = errors.New("the history cannot be written")
 
 func (mute) Record(context.Context, []source.Event) error { return errMute }
 
-// Without news of each other hosts still run each job once, and say what is wrong.
+// If no progress is reported, hosts still run each job once, and say what is wrong.
+// Rule: progress-map
 func TestBatchWithoutNews(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	var group sync.WaitGroup
@@ -45,6 +46,7 @@ func TestBatchWithoutNews(t *testing.T) {
 }
 
 // What was forgotten is run again.
+// Rule: forget, chunks
 func TestBatchAfterForget(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
@@ -63,7 +65,8 @@ func TestBatchAfterForget(t *testing.T) {
 	require.Equal(t, 2, ran.of("job002"))
 }
 
-// A result that nobody can read counts as run, and as no success.
+// An unreadable result counts as run, and as no success.
+// Rule: I6, result
 func TestBatchUnclearResult(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
@@ -78,6 +81,7 @@ func TestBatchUnclearResult(t *testing.T) {
 }
 
 // The order is the list's, and a list costs few locks; unless another order was asked for.
+// Rule: next-chunk
 func TestBatchOrder(t *testing.T) {
 	inOrder := func(order batch.Order) bool {
 		open, ran := grouptest.Opener(t), newRuns()

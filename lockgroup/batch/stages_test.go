@@ -55,6 +55,7 @@ func (o *order) end(seq int) {
 // Hosts come and go, some with a list that continues the others'; jobs fail at first, take as long
 // as they like, and are given back: nothing is begun too early, everything ends, each job
 // succeeds once.
+// Rule: chunks, add, give-back
 func TestBarriersHold(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
 	for n := range uint64(50) {
@@ -136,6 +137,7 @@ func lengthsOfLists(dice *rand.Rand, hosts, jobs int) []int {
 
 // A job that fails for good keeps the others behind the barrier from being run, on all hosts,
 // and whenever they come; when its result is forgotten and it succeeds, they are.
+// Rule: chunks
 func TestFailureBeforeABarrier(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		works := false
@@ -171,6 +173,7 @@ func TestFailureBeforeABarrier(t *testing.T) {
 }
 
 // All must mean the same barriers.
+// Rule: manifest
 func TestOtherBarriers(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		list := ran.jobs(9, succeeds)

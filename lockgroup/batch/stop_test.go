@@ -23,6 +23,7 @@ const (
 	tick     = 5 * time.Millisecond
 )
 
+// Rule: chunks
 func TestBatchDrain(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -43,6 +44,7 @@ func TestBatchDrain(t *testing.T) {
 
 // A job that has failed is not tried again when no more jobs are taken; another
 // start may.
+// Rule: attempts
 func TestBatchDrainedBetweenAttempts(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	var b *batch.Batch
@@ -57,6 +59,7 @@ func TestBatchDrainedBetweenAttempts(t *testing.T) {
 }
 
 // Why a batch has ended is what came first.
+// Rule: none (reports)
 func TestBatchDrainedAndHalted(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	var b *batch.Batch
@@ -70,6 +73,7 @@ func TestBatchDrainedAndHalted(t *testing.T) {
 	require.Equal(t, batch.Progress{Total: 2, Failed: 1, Ran: 1}, report.Progress)
 }
 
+// Rule: none (reports)
 func TestBatchDrainedBefore(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	b := prepare(t, open(), ran.jobs(5, succeeds), batch.Options{})
@@ -79,7 +83,8 @@ func TestBatchDrainedBefore(t *testing.T) {
 	require.Zero(t, report.Ran)
 }
 
-// What was interrupted has not failed, and is run again.
+// An interrupted job has not failed, and is run again.
+// Rule: attempts
 func TestBatchInterrupted(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	stop := errors.New("stop")
@@ -98,6 +103,7 @@ func TestBatchInterrupted(t *testing.T) {
 	require.Equal(t, 2, report.Ran)
 }
 
+// Rule: none (--halt)
 func TestBatchHaltSoon(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	opt := batch.Options{Halt: batch.Halt{When: batch.HaltSoon, What: batch.HaltFail, Number: 2}}
@@ -112,6 +118,7 @@ func TestBatchHaltSoon(t *testing.T) {
 	require.Zero(t, report.Ran)
 }
 
+// Rule: attempts
 func TestBatchHaltNow(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	for _, halt := range []batch.Halt{{What: batch.HaltSuccess, Number: 1}, {What: batch.HaltDone, Percent: 30}} {
@@ -134,7 +141,8 @@ func TestBatchHaltNow(t *testing.T) {
 	}
 }
 
-// A job whose lock is broken is told so, and what it did is not recorded.
+// A job whose lock is broken learns of it, and what it did is not recorded.
+// Rule: loss, I7
 func TestBatchLosesLock(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
@@ -160,6 +168,7 @@ func TestBatchLosesLock(t *testing.T) {
 }
 
 // The lock of a job that cannot be ended is not given to others.
+// Rule: chunks
 func TestBatchLingering(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
@@ -175,6 +184,7 @@ func TestBatchLingering(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrNoResult)
 }
 
+// Rule: manifest
 func TestBatchRefusesAnotherList(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(3, succeeds)
@@ -201,6 +211,7 @@ func TestBatchRefusesAnotherList(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Rule: none (options)
 func TestBatchInvalid(t *testing.T) {
 	src, list := grouptest.Opener(t)(), newRuns().jobs(2, succeeds)
 	twice := []batch.Job{list[0], list[0]}

@@ -461,9 +461,9 @@ func (p *play) through(b blow) (ended bool) {
 	return ended
 }
 
-// Whatever becomes of one operation of a host, each job gets its one result, no two run it at
-// a time, and none that has a result runs again. Without -long every thirteenth operation is
-// struck: so each kind of blow has its turn.
+// Whatever happens to one operation of a host, each job gets its one result, and runs neither
+// twice at a time nor after it. Without -long every thirteenth operation is struck.
+// Rule: chunks, give-back, I1, I3, I7
 func TestSweepOfABatch(t *testing.T) {
 	slots := make(sweep.Slots, 4)
 	for _, s := range sweptScenes() {

@@ -43,6 +43,7 @@ func commits(v *grouptest.Venue, number, exit int, retry bool) {
 }
 
 // A chunk of another host is inspected again, ever more rarely, until it is done.
+// Rule: next-chunk
 func TestBatchWaitsForOthers(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
 		v.Hold("#jobs-2-2", grouptest.Alive("node7"))
@@ -64,6 +65,7 @@ func TestBatchWaitsForOthers(t *testing.T) {
 
 // Without a progress map a host learns from a listing that another one has recorded a final
 // result, also if the lock is never released. A failure that may be tried again is not final.
+// Rule: no-map
 func TestBatchLearnsOfOthersByListing(t *testing.T) {
 	for _, exit := range []int{0, 3} {
 		inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -83,6 +85,7 @@ func TestBatchLearnsOfOthersByListing(t *testing.T) {
 }
 
 // While long jobs run and no host waits, the results are listed rarely.
+// Rule: no-map
 func TestBatchListsRarelyWhileJobsRun(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		const jobs = 50
@@ -95,6 +98,7 @@ func TestBatchListsRarelyWhileJobsRun(t *testing.T) {
 }
 
 // However long a job takes, a host learns of the progress of others.
+// Rule: no-map
 func TestBatchLearnsOfOthersDuringALongJob(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		var b *batch.Batch
@@ -116,6 +120,7 @@ func TestBatchLearnsOfOthersDuringALongJob(t *testing.T) {
 }
 
 // A silent holder is inspected, and its job taken over when it is dead.
+// Rule: next-chunk, silence
 func TestBatchWatchesTheSilent(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
 		v.Hold("#jobs-1-1", grouptest.Alive("node7"), grouptest.Seen(multilock.StateSuspect, "node7"), grouptest.Seen(multilock.StateSuspect, "node7"), grouptest.Seen(multilock.StateDead, "node7"))
@@ -127,6 +132,7 @@ func TestBatchWatchesTheSilent(t *testing.T) {
 }
 
 // A job that has ended when the batch is told to end is recorded, however long the server takes.
+// Rule: chunks
 func TestBatchRecordsTheLastJob(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
 		ctx, cancel := context.WithCancelCause(inTime(t))
@@ -142,6 +148,7 @@ func TestBatchRecordsTheLastJob(t *testing.T) {
 }
 
 // After a commit that may or may not have been made, the result is read again, under the lock.
+// Rule: commit, I4
 func TestBatchUnsureCommit(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
 		v.Fail("commit", multilock.ErrUnsure)
@@ -153,6 +160,7 @@ func TestBatchUnsureCommit(t *testing.T) {
 }
 
 // What the source cannot do ends the batch, and running jobs end first.
+// Rule: chunks
 func TestBatchSourceFails(t *testing.T) {
 	for _, call := range []string{"publish", "results", "commit"} {
 		inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {

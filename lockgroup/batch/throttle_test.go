@@ -17,7 +17,8 @@ import (
 )
 
 // A host that is busy begins nothing, and what it has claimed is run by another one, which comes
-// late. It hears of the end, also of failures, and with or without a progress map.
+// late. It learns of the end, also of failures, with or without a progress map.
+// Rule: give-back
 func TestBusyHostLeavesItsJobs(t *testing.T) {
 	for what, fails := range map[string]bool{"all end well": false, "some fail": true} {
 		t.Run(what, func(t *testing.T) {
@@ -75,6 +76,7 @@ func leavesItsJobs(t *testing.T, src multilock.Source, ran *runs, fails bool) {
 }
 
 // After it was busy it begins few at first, for what these need shows only when they run.
+// Rule: none (load)
 func TestNoLongerBusy(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		var at []int
@@ -93,6 +95,7 @@ func TestNoLongerBusy(t *testing.T) {
 }
 
 // Alone it waits, and goes on by itself.
+// Rule: none (load)
 func TestBusyHostGoesOn(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		from := time.Now().Add(time.Hour)

@@ -13,7 +13,8 @@ import (
 	"github.com/multilock/go/multilock/shareddir"
 )
 
-// The marker is a file that says what it is for; nothing else counts as it.
+// The mark of "doctor --mark" is a file that says what it is for; no other entry counts as it.
+// Rule: base
 func TestMarkShared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,9 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Modes are changed only on what was made just now: what a member of the group has moved into
+// Modes are changed only on new files and directories: what a member of the group has moved into
 // the way stays as it is, and nothing is appended to it.
+// Rule: none (docs/security.md)
 func TestPrivateFilesMovedIntoTheWay(t *testing.T) {
 	base := t.TempDir()
 	require.NoError(t, os.Chmod(base, 0o770|fs.ModeSetgid))
@@ -53,6 +54,7 @@ func TestPrivateFilesMovedIntoTheWay(t *testing.T) {
 }
 
 // One process makes directories in a group's base, another one swaps each for a private one.
+// Rule: none (docs/security.md)
 func TestDirectorySwappedAfterItWasMade(t *testing.T) {
 	base := t.TempDir()
 	require.NoError(t, os.Chmod(base, 0o770|fs.ModeSetgid))

@@ -14,6 +14,7 @@ import (
 )
 
 // The options are those of /proc/self/mountinfo on Linux 6.1.
+// Rule: none (doctor)
 func TestFindingsOfAMount(t *testing.T) {
 	t.Parallel()
 	const nfs = "rw,relatime,vers=4.2,rsize=262144,wsize=262144,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys,clientaddr=10.0.0.2,local_lock=none,addr=10.0.0.1"
@@ -48,7 +49,8 @@ func TestFindingsOfAMount(t *testing.T) {
 	}
 }
 
-// All that is FUSE has one number: its mount tells what it is, and where it comes from.
+// All FUSE filesystems have one number: the mount says what it is, and where it comes from.
+// Rule: fs-test
 func TestMarksOfMounts(t *testing.T) {
 	fuse := vfs.FileSystem{Type: "65735546"}
 	host := process.Identity{Host: "a", Machine: "m", Boot: "b"}
@@ -77,6 +79,7 @@ func TestMarksOfMounts(t *testing.T) {
 }
 
 // Each row that doctor names is there.
+// Rule: none (docs/filesystems.md)
 func TestRowsAreInTheTable(t *testing.T) {
 	table, err := os.ReadFile("../../docs/filesystems.md")
 	require.NoError(t, err)

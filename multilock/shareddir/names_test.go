@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Rule: none (docs/security.md)
 func TestNamesAreBounded(t *testing.T) {
 	long, shown := strings.Repeat("x", 255), 0
 	endless := func(visit func(string) bool) error {

@@ -12,6 +12,7 @@ import (
 )
 
 // The warning that no other host sees the directory comes once; use alone does not count.
+// Rule: none (doctor)
 func TestOneHostIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -29,7 +29,8 @@ func fileOf(uid, gid uint32) vfs.Info { return vfs.Info{Mode: 0o644, UID: uid, G
 // unknown is the answer of a directory that one may not write to.
 func unknown() (uint32, error) { return 0, errors.New("no") }
 
-// Who may write, and who made it, decide whether something is believed.
+// Owner and mode decide whether an entry is trusted.
+// Rule: none (docs/security.md)
 func TestWhoIsTrusted(t *testing.T) {
 	me, mine := id(os.Geteuid()), id(os.Getegid())
 	plain, grouped := dirOf(0o755, me, mine), dirOf(0o775|fs.ModeSetgid, me, stranger)
@@ -71,7 +72,8 @@ func TestWhoIsTrusted(t *testing.T) {
 	}
 }
 
-// What has two names may be a file elsewhere: it is read, and not appended to.
+// A file with two names may be one elsewhere: it is read, and not appended to.
+// Rule: none (docs/security.md)
 func TestHardLinkIsNotAppendedTo(t *testing.T) {
 	c := newCircle(Trust{Anybody: true}, dirOf(0o777, 0, 0), unknown)
 	file := fileOf(stranger, stranger)
@@ -80,8 +82,9 @@ func TestHardLinkIsNotAppendedTo(t *testing.T) {
 	require.ErrorIs(t, c.admit(file, true), syscall.EACCES)
 }
 
-// A server that squashes root makes nobody of it. That is asked for once, and only if
-// somebody unknown owns something.
+// A server that squashes root makes another user of it. That is asked for once, and only if an
+// unknown user owns something.
+// Rule: none (docs/security.md)
 func TestAliasOnTheServerIsOurselves(t *testing.T) {
 	asked := 0
 	c := newCircle(Trust{}, dirOf(0o755, 0, 0), func() (uint32, error) { asked++; return nobody, nil })
@@ -95,6 +98,7 @@ func TestAliasOnTheServerIsOurselves(t *testing.T) {
 }
 
 // A directory that others may write to is refused with what to do; nothing is made there.
+// Rule: base
 func TestBaseForEverybodyIsRefused(t *testing.T) {
 	base := t.TempDir()
 	require.NoError(t, os.Chmod(base, 0o777))
@@ -112,6 +116,7 @@ func TestBaseForEverybodyIsRefused(t *testing.T) {
 
 // In a directory like /tmp each user has one of his own, which is reported until it is there.
 // Looking does not make it.
+// Rule: base
 func TestDirectoryLikeTmp(t *testing.T) {
 	base := t.TempDir()
 	require.NoError(t, os.Chmod(base, 0o777|fs.ModeSticky))
@@ -139,7 +144,8 @@ func TestDirectoryLikeTmp(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// The directory that is ours by its name may be a link, or another's.
+// The directory that is ours by its name may be a link, or another user's.
+// Rule: base
 func TestOwnDirectoryThatIsNot(t *testing.T) {
 	base, elsewhere := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Chmod(base, 0o777|fs.ModeSticky))

@@ -41,14 +41,16 @@ var (
 	workers     = flag.Int("workers", 1, "how many schedules of them are played at a time")
 )
 
-// Two contenders and one who only breaks: in the long form, each schedule with 3 preemptions and
+// Two contenders and one that only breaks: in the long form, each schedule with 3 preemptions and
 // 2 faults, in turn, that an hour allows.
+// Rule: I1, I2, I3, I4, break
 func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
 	bounded(t, contest(contends, contends, looksOn), bounds{2, 0, false}, bounds{0, 1, false}, bounds{1, 1, true})
 }
 
-// Two contenders, who are breakers as well: the same.
+// Two contenders, which are breakers as well: the same.
+// Rule: I1, I2, I3, I4, break
 func TestExplorePair(t *testing.T) {
 	t.Parallel()
 	bounded(t, contest(contends, contends), bounds{1, 1, false})

@@ -194,6 +194,7 @@ func proven(t *testing.T, r explore.Report) {
 }
 
 // Each actor may break the other's lock: two contenders are two breakers.
+// Rule: I1, I2, I3, I4, rename
 func TestExploreEveryOrder(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
@@ -201,6 +202,7 @@ func TestExploreEveryOrder(t *testing.T) {
 	proven(t, sc.Exhaust(t, time.Minute))
 }
 
+// Rule: I1, I2, I3, I4, silence
 func TestExploreAFault(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
@@ -212,7 +214,8 @@ func TestExploreAFault(t *testing.T) {
 	proven(t, sc.Exhaust(t, 20*time.Minute))
 }
 
-// What is staged is nobody else's business, but a fault in it may be.
+// A staged lock is private, but a fault in it may matter to others.
+// Rule: I1, I3, stage
 func TestExploreStaging(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
@@ -227,6 +230,7 @@ func TestExploreStaging(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
+// Rule: I1, I2, I3, I4, break
 func TestExploreAtRandom(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, contends)
@@ -237,6 +241,7 @@ func TestExploreAtRandom(t *testing.T) {
 }
 
 // Far beyond what is played whole: half of the schedules are made of those that have shown something new.
+// Rule: I1, I2, I3, I4
 func TestExploreGuided(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, looksOn)
@@ -244,7 +249,8 @@ func TestExploreGuided(t *testing.T) {
 	proven(t, sc.Guide(t, 1, drawn(2000)))
 }
 
-// Two wait, one for long: what he has staged is old when he comes to have the lock, and he stands still then.
+// Two wait, one for long: its staged lock is old when it gets the lock, and it is suspended then.
+// Rule: I1, I2, arrival
 func TestExploreWaiters(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, contends)
@@ -253,7 +259,8 @@ func TestExploreWaiters(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// Who watches sees each sign of life, whatever he misses, and whoever naps.
+// A watcher sees each heartbeat, whatever it misses, and whichever process naps.
+// Rule: I1, I2, heartbeat, silence, release
 func TestExploreStays(t *testing.T) {
 	t.Parallel()
 	sc := contest(stays, contends)

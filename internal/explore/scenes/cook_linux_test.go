@@ -115,8 +115,9 @@ func cookedInTime(w *explore.World) {
 	}
 }
 
-// Nobody works under a cooking lock while another does, whoever stands still, and whatever becomes of
-// his swap.
+// No two work under a cooking lock at a time, whichever is suspended, and whatever becomes of its
+// swap.
+// Rule: none (docs/cooking.md)
 func TestExploreCook(t *testing.T) {
 	t.Parallel()
 	sc := onCells(true, true)
@@ -131,6 +132,7 @@ func TestExploreCook(t *testing.T) {
 }
 
 // The same on results in a directory: a swap is a lock, and a result that is recorded under it.
+// Rule: commit, outcome, silence
 func TestExploreCookOnLedger(t *testing.T) {
 	t.Parallel()
 	onLedger := func(a *explore.Actor) cooklock.Options {

@@ -32,7 +32,9 @@ func tells(a *explore.Actor) {
 }
 
 // What is not played comes to nothing else: with every schedule, and with those that are left
-// after what is remembered, all that can happen to the lock happens, and the server is left alike.
+// after what is remembered, all that can happen to the lock happens, and the server is left
+// alike.
+// Rule: none (explorer)
 func TestExploreLeavesOutNoEnd(t *testing.T) {
 	t.Parallel()
 	for name, sc := range map[string]func() *explore.Scenario{

@@ -123,8 +123,9 @@ func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 	return sc
 }
 
-// The keeper renews in the background while a call hangs or the host stands still, and ends the
-// belief when that is over.
+// The keeper renews in the background while a call hangs or the host is suspended, and ends the
+// lock's validity in time.
+// Rule: I1, I2, I3, validity, heartbeat
 func TestExploreKeeper(t *testing.T) {
 	t.Parallel()
 	sc := threaded(keeps(staysUnder), keeps(func(*explore.Actor, *multilock.Lock) {}))
@@ -183,7 +184,8 @@ func runsOnce(ctx context.Context, a *explore.Actor, f *facts) error {
 }
 
 // A job that runs once, under a lock with its keeper: it does not begin when it is recorded, nor
-// while another runs it who believes.
+// while a valid holder runs it.
+// Rule: I7, validity, attempts
 func TestExploreOnce(t *testing.T) {
 	t.Parallel()
 	sc := threaded(keeps(onceUnder), keeps(onceUnder))
@@ -200,8 +202,9 @@ func isRecorded(w *explore.World) {
 	}
 }
 
-// Two faults of signs of life: one that was long under way counts from when it was begun, for who is silent
-// after it. All else goes as usual.
+// Two faults of heartbeats: one that was long under way counts from when it was begun, for a
+// holder that is silent after it. All else goes as usual.
+// Rule: I2, validity
 func TestExploreKeeperSigns(t *testing.T) {
 	t.Parallel()
 	sc := threaded(keeps(staysUnder), keeps(func(*explore.Actor, *multilock.Lock) {}))
@@ -234,8 +237,9 @@ func verifies(a *explore.Actor) {
 	}
 }
 
-// No keeper ends the belief in a lock that nobody renews. Who asks whether it is held is not told so when
-// its time is over, though it was held when the server was asked.
+// Without a keeper nothing ends the validity of a lock. A verification does not confirm the lock
+// when its time is over, though it was held when the server was asked.
+// Rule: I4, validity
 func TestExploreVerify(t *testing.T) {
 	t.Parallel()
 	sc := threaded(verifies, keeps(func(*explore.Actor, *multilock.Lock) {}))

@@ -25,8 +25,9 @@ func forces(a *explore.Actor) {
 	}
 }
 
-// Who is told that he has the lock had it, and who is told that he has released it had it until
-// then, even where somebody breaks it by force.
+// A contender that acquires a lock had it, and a release that confirms it had it until then, even
+// where another breaks it by force.
+// Rule: I4, release, loss, rename
 func TestExploreForce(t *testing.T) {
 	t.Parallel()
 	sc := contest(acquiresFor(exploreBeat), acquiresFor(time.Millisecond), forces)
@@ -74,7 +75,8 @@ func readsOn(a *explore.Actor) {
 	}
 }
 
-// Somebody on the host of a waiter has the file of a dead lock open: the lock is free in time.
+// A process on a waiter's host has the file of a dead lock open: the lock is free in time.
+// Rule: I3, break
 func TestExploreReader(t *testing.T) {
 	t.Parallel()
 	sc := contest(stays, func(a *explore.Actor) {
@@ -123,8 +125,9 @@ func staysWhere(a *explore.Actor) {
 	}
 }
 
-// Who moves a group with a lock in it: others who come there find another, so its holder learns it
-// by the eighth sign of life.
+// A group is moved with a lock in it: others that come there find another, so its holder notices
+// by the eighth heartbeat.
+// Rule: heartbeat, loss
 func TestExploreMovedGroup(t *testing.T) {
 	t.Parallel()
 	sc := contest(staysWhere, movesTheGroup)
@@ -143,9 +146,10 @@ func triesOnce(a *explore.Actor) (lease source.Lease, err error) {
 	return lease, err
 }
 
-// Where Python peers contend, a lock's directory is made before the rename. Also there who is told that the
-// lock is held finds that it is his. (The guard that is left of a release which fails half way is cleared
-// after ten seconds: no such request fails here.)
+// Where Python peers contend, a lock's directory is made before the rename. A contender that is
+// told "held" there, too, finds its own lock. (The guard that is left of a release which fails
+// half way is cleared after ten seconds: no such request fails here.)
+// Rule: python, I4
 func TestExploreLegacyPeers(t *testing.T) {
 	t.Parallel()
 	beside := func(a *explore.Actor) {

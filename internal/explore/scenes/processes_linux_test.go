@@ -47,8 +47,9 @@ func contendsAs(a *explore.Actor, opt fslock.Options, signs int) {
 // noProcess is larger than any number of a process.
 const noProcess = 1 << 22
 
-// Machines that were copied agree in much, and one that was booted anew may still live elsewhere:
-// of the processes of another nobody knows anything.
+// Copies of a machine agree in much, and one that was rebooted may still live elsewhere: of
+// another machine's processes nothing is known.
+// Rule: process-gone, silence, I1, I3
 func TestExploreClones(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*process.Identity, string){
@@ -91,8 +92,9 @@ func asksAProbe(a *explore.Actor) {
 	}
 }
 
-// A holder that misses a sign of life, and that a probe calls gone, keeps its lock if it gives one before
-// that is broken.
+// A holder that misses a heartbeat, and that a probe calls gone, keeps its lock if it sends one
+// before the lock is broken.
+// Rule: probe, I2
 func TestExploreProbe(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) {
@@ -199,9 +201,10 @@ func mayBreak(a *explore.Actor) {
 	}
 }
 
-// A job outlives its runner. Its host does not take the lock as long as it lives, though the runner
-// is gone and the lock silent for longer than its TTL: whether the job is marked, or shows by its
-// environment alone.
+// A job outlives its runner. Its host does not take the lock as long as the job lives, though the
+// runner is gone and the lock silent for longer than its TTL: whether the job is marked, or shows
+// by its environment alone.
+// Rule: job
 func TestExploreJob(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
 		t.Skip("there is no sleep(1) to play a job")

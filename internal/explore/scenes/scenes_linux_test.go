@@ -214,7 +214,8 @@ func explored(t *testing.T, sc *explore.Scenario, preemptions, withFault int) {
 	proven(t, sample(t, sc, 300))
 }
 
-// A job that runs once: its result is seen by all who come later, whatever crashes or is lost.
+// A job that runs once: all later holders see its result, whatever crashes or is lost.
+// Rule: commit, outcome, I7, I3
 func TestExploreLedger(t *testing.T) {
 	t.Parallel()
 	sc := sceneOf(commits, commits)
@@ -224,7 +225,8 @@ func TestExploreLedger(t *testing.T) {
 	}
 }
 
-// A result is forgotten by one, while another runs the job again.
+// One process forgets a result, while another runs the job again.
+// Rule: forget, I7
 func TestExploreForget(t *testing.T) {
 	t.Parallel()
 	sc := sceneOf(commits, forgets)
@@ -232,7 +234,8 @@ func TestExploreForget(t *testing.T) {
 	explored(t, sc, 2, 0)
 }
 
-// Results take each other's place in the order of the locks.
+// Results replace each other in the order of the locks.
+// Rule: commit, I7
 func TestExploreReplace(t *testing.T) {
 	t.Parallel()
 	for _, first := range []func(*explore.Actor, source.Lease){replaces, commits} {
@@ -242,17 +245,20 @@ func TestExploreReplace(t *testing.T) {
 	}
 }
 
+// Rule: fence
 func TestExploreFence(t *testing.T) {
 	t.Parallel()
 	explored(t, sceneOf(draws, draws), 2, 0)
 }
 
+// Rule: barrier
 func TestExploreBarrier(t *testing.T) {
 	t.Parallel()
 	explored(t, contest(contends, waits), 2, 0)
 }
 
 // Two processes of one host share what its kernel remembers.
+// Rule: I1, I2, stale-names
 func TestExploreOneHost(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
@@ -263,7 +269,8 @@ func TestExploreOneHost(t *testing.T) {
 }
 
 // A rename that is carried out late comes while the holder is still there, and must not record
-// what was said not to be recorded.
+// what was reported as not recorded.
+// Rule: commit, rename, I4, I7
 func TestExploreLate(t *testing.T) {
 	t.Parallel()
 	sc := sceneOf(commitsAndStays, commits)

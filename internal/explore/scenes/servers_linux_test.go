@@ -11,7 +11,9 @@ import (
 )
 
 // A server with an async export forgets what it had acknowledged, when it crashes and comes back.
-// Then there may be two, until the next sign of life that is begun after that: that one says so.
+// Then there may be two holders, until the next heartbeat that is begun after that finds the
+// loss.
+// Rule: I1, I2, heartbeat
 func TestExploreForgetfulServer(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
@@ -25,8 +27,9 @@ func TestExploreForgetfulServer(t *testing.T) {
 	}
 }
 
-// A server that keeps times in whole seconds shows no change that comes within one of them: what a
-// client remembers of a name it goes on believing.
+// A server that keeps times in whole seconds shows no change within one of them: a client goes on
+// trusting the name that it remembers.
+// Rule: coarse-times, stale-names, I1, I2
 func TestExploreCoarse(t *testing.T) {
 	t.Parallel()
 	coarse := func(s *simnfs.Server) { s.Tick = time.Second }
@@ -39,9 +42,10 @@ func TestExploreCoarse(t *testing.T) {
 	proven(t, alone.Exhaust(t, 10*time.Minute))
 }
 
-// A server that restarts is away for a while, in which a holder's belief does not end, and then
-// lets nobody open, rename or remove anything for a while; its clock may have been wrong before.
-// Who was cut off with all others is not dead.
+// A server that restarts is away for a while, in which a holder's lock stays valid, and then
+// refuses to open, rename or remove for a while; its clock may have been wrong before. A holder
+// that was cut off with all others is not dead.
+// Rule: I1, I2, silence
 func TestExploreRestart(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
@@ -86,9 +90,10 @@ func looksOften(a *explore.Actor) {
 	}
 }
 
-// A server is away for less than a heartbeat, just when its clock is to be read anew, and comes back with
-// one that is ahead: a holder who was cut off with all others is not dead, though nobody has missed more than
-// one sample, and that is not missing but slow.
+// A server is away for less than a heartbeat, just when its clock is to be read anew, and comes
+// back with one that is ahead: a holder that was cut off with all others is not dead, though no
+// watcher has missed more than one sample, which is slow and not missing.
+// Rule: silence, server-clock
 func TestExploreSlowSample(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 16) }, looksOften)
@@ -99,6 +104,7 @@ func TestExploreSlowSample(t *testing.T) {
 
 // A server that restarts forgets what it has answered: a request of which the reply was lost is
 // carried out once more, a while later, when others may have come.
+// Rule: I1, I4, outcome
 func TestExploreAgain(t *testing.T) {
 	t.Parallel()
 	again := []explore.Fate{explore.Again}
@@ -113,6 +119,7 @@ func TestExploreAgain(t *testing.T) {
 }
 
 // On a filesystem that one kernel has to itself nothing is remembered, and no reply lost.
+// Rule: I1, I2, I3
 func TestExploreLocal(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, looksOn)
@@ -128,6 +135,7 @@ func TestExploreLocal(t *testing.T) {
 }
 
 // BeeGFS and SMB replace no directory, not even an empty one: that is removed first.
+// Rule: rename, I3
 func TestExploreReplacesNothing(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)

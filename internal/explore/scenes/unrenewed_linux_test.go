@@ -47,8 +47,9 @@ func takes(a *explore.Actor, claim source.Claim) (source.Lease, time.Time) {
 	return nil, time.Time{}
 }
 
-// A lock that nobody renews is held for its TTL, also by who had to wait for it; what was staged
-// may be as old as half a heartbeat of another lock.
+// A lock without renewals is held for its TTL, also by a contender that had to wait for it; what
+// was staged may be as old as half a heartbeat of another lock.
+// Rule: arrival, silence
 func TestExploreUnrenewed(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) {
