@@ -135,6 +135,7 @@ func (p place) results() string {
 // client has to ask anew for what it knew of them. The question whether the job was
 // done before is asked with what no client can answer by itself, and so is the
 // commit.
+// Rule: calls, commit, outcome
 func TestCostOfEachCallOfAJob(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -185,8 +186,9 @@ func (l *ledger) total() (sum int) {
 	return sum
 }
 
-// A list costs the server a few requests for each job, whether the jobs take time or none,
-// and hosts seldom meet at a chunk.
+// A list costs the server a few requests for each job, whether the jobs take time or not, and
+// hosts seldom meet at a chunk.
+// Rule: chunks, next-chunk
 func TestCostOfSharedBatch(t *testing.T) {
 	needLab(t)
 	for _, c := range []struct {

@@ -180,8 +180,9 @@ func (r *trial) requireOpen() {
 	}
 }
 
-// Whoever is killed, whichever host crashes or is cut off, and whenever: each job
-// gets one result, and is never run again once that is in place.
+// Whichever process is killed, whichever host crashes or is cut off, and whenever: each job gets
+// one result, and is never run again once that is in place.
+// Rule: I3, I7, chunks
 func TestBatchCommandThroughCrashes(t *testing.T) {
 	needCommand(t)
 	r := newTrial(t, jobsAtLength(30, 2000), 3)
@@ -221,6 +222,7 @@ func (r *trial) strike(kills, crashes, cuts int) {
 // All hosts are given the same jobs of "run --once": each runs once. Barriers that
 // were there before any of the jobs open on all hosts, and none before the last job
 // has ended.
+// Rule: I1, I7, members
 func TestRunOnceOnEveryHost(t *testing.T) {
 	needCommand(t)
 	r := newTrial(t, jobsAtLength(10, 100), 1)

@@ -243,7 +243,8 @@ func (a account) faults(c circumstances) (faults []string) {
 	return faults
 }
 
-// What an account is convicted of.
+// Each kind of violation is found in an account of a run.
+// Rule: none (test helper)
 func TestBatchAccount(t *testing.T) {
 	const good = "start a h1.1 one\nend a h1.1 one\ncommit a\n"
 	for text, found := range map[string]int{

@@ -29,6 +29,7 @@ func succession(t *testing.T, p place, others []host, meanwhile func()) (success
 // A breaker that removes the lock file by its path removes whatever lock is
 // there by then: the kernel has the old directory's handle, is told ESTALE, and
 // walks the path again.
+// Rule: break
 func TestSlowBreakerByPath(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -62,8 +63,9 @@ func requireSilly(t testing.TB, p place) {
 	require.True(t, strings.HasPrefix(left[0], ".nfs"), left[0])
 }
 
-// Nobody holds the lock then, and a rename onto it or an rmdir fails, as long as
-// the reader has the file open. When it closes the file the lock is free at once.
+// The lock is free then, and a rename onto it or an rmdir fails, as long as the reader has the
+// file open. When it closes the file the lock can be taken at once.
+// Rule: orphan
 func TestSillyRenameEndsWithItsReader(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -86,6 +88,7 @@ func TestSillyRenameEndsWithItsReader(t *testing.T) {
 
 // A breaker on the reader's host leaves no leftover in the lock's directory: the lock is
 // free at once, however long the reader goes on.
+// Rule: break
 func TestBreakOnTheReadersHost(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -99,8 +102,9 @@ func TestBreakOnTheReadersHost(t *testing.T) {
 	})
 }
 
-// What a client keeps of a file that was removed while somebody on that host had it open
-// can be neither removed there, nor moved, under whichever name.
+// What a client keeps of a file that was removed while a process of that host had it open can be
+// neither removed there nor moved, under whichever name.
+// Rule: break, orphan
 func TestLeftoverIsHeldFast(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, _ []host) {
 		p := newPlace(t)

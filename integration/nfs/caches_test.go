@@ -14,6 +14,7 @@ import (
 // An empty directory in the way is what a crash in the middle of a release
 // leaves. os.Rename looks before it calls the system and refuses any directory
 // that exists; the server replaces one that is empty.
+// Rule: rename
 func TestRenameOntoAnEmptyDirectory(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -33,6 +34,7 @@ func TestRenameOntoAnEmptyDirectory(t *testing.T) {
 // A host that has once seen a group missing goes on believing it: it answers an
 // rmdir with ENOENT without asking the server. As a barrier that says "nothing
 // is held" while something is. The lock's own barrier asks.
+// Rule: barrier
 func TestBarrierFromACache(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -66,6 +68,7 @@ func requireVacant(t testing.TB, src *fslock.Source, want bool) {
 // exists. From Linux 6.15 on it may go on believing for v4 and answer the open
 // that follows with ENOENT. The lab's kernel may be older and forget; the lock is
 // right either way.
+// Rule: stale-names
 func TestOpenAfterARefusedMkdir(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)

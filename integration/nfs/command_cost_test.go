@@ -84,6 +84,7 @@ func doneSteps(t *testing.T, src *fslock.Source, name string) {
 // A job under a lock, a refusal, and a job that is done, each as a whole process. On a
 // machine that is busy with other things "true" takes longer than a short job, and costs what
 // those pay: the least counts. TestCostOfEachCallOfACommand is exact.
+// Rule: calls
 func TestCostOfCommand(t *testing.T) {
 	needCommand(t)
 	const atMost = 20
@@ -107,6 +108,7 @@ func TestCostOfCommand(t *testing.T) {
 
 // Where the requests of a command come from, call by call: it does what TestCostOfCommand
 // counts, in this process, each time with a source of its own.
+// Rule: calls
 func TestCostOfEachCallOfACommand(t *testing.T) {
 	needLab(t)
 	for _, p := range commandPrices() {

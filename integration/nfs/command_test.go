@@ -63,6 +63,7 @@ func manyLocks(t *testing.T) (place, int) {
 }
 
 // The same through the command, in a process of its own.
+// Rule: calls
 func TestCostOfStatus(t *testing.T) {
 	needCommand(t)
 	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
@@ -158,6 +159,7 @@ func meet(t *testing.T, doctors ...*exec.Cmd) []examined {
 }
 
 // Hosts of all versions of NFS find each other, and that locks keep them apart.
+// Rule: I1, fence
 func TestDoctorJoin(t *testing.T) {
 	needCommand(t)
 	p := newPlace(t)

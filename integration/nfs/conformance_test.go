@@ -15,6 +15,7 @@ const conformanceTTL = 6 * time.Second
 
 // The same suite, in one process whose sources go through another host's NFS
 // client each time that one is opened: all versions and caches in one test.
+// Rule: I1, I2, silence, break, fence, commit, outcome, forget
 func TestConformanceAcrossHosts(t *testing.T) {
 	needLab(t)
 	locktest.Run(t, fixture(func(t testing.TB) func() fslock.Options {

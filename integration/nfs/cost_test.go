@@ -35,10 +35,10 @@ const (
 	tries   = 8 // are enough on a busy machine
 )
 
-// TestCost holds what the lock does to the number of requests that it costs. On
-// the machine that the lab emulates a request takes a few milliseconds, and so it
-// does on a busy network. The limits are what was measured: who makes something
-// dearer has to say so here.
+// TestCost holds the lock to the number of requests that it costs. On the machine that the lab
+// emulates a request takes a few milliseconds, and so it does on a busy network. The limits are
+// what was measured: a change that makes something dearer has to say so here.
+// Rule: calls
 func TestCost(t *testing.T) {
 	needLab(t)
 	for _, p := range slices.Concat(prices(), jobPrices(), cookPrices()) {

@@ -33,8 +33,9 @@ func removeLockFile(t *testing.T, p place, h host) {
 	require.NoError(t, p.dir(t, h).Unlink(fslock.DefaultGroup+"/job/job.locked"))
 }
 
-// A holder whose lock another host breaks is told at its next sign of life, of which
-// each is no more than a look at the times of the directory and a touch.
+// A holder whose lock another host breaks learns it at its next heartbeat, which is no more than
+// a look at the times of the directory and a touch.
+// Rule: heartbeat, loss
 func TestSignOfLifeOfABrokenLock(t *testing.T) {
 	for what, harm := range map[string]func(t *testing.T, p place, by host){
 		"half broken": removeLockFile,
@@ -58,9 +59,9 @@ func TestSignOfLifeOfABrokenLock(t *testing.T) {
 	}
 }
 
-// The lock file goes between a holder's look and its touch, and the breaker dies before
-// it removes the directory. Nobody has the lock until somebody takes it, and then the
-// holder is told.
+// The lock file goes between a holder's look and its touch, and the breaker dies before it
+// removes the directory. The lock is free until another takes it, and then the holder learns it.
+// Rule: heartbeat
 func TestLockIsHalfBrokenBeforeTheTouch(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)

@@ -130,9 +130,10 @@ func (h host) identity(t testing.TB) process.Identity {
 	return id
 }
 
-// What the lab does to one host may not be felt on another, or tests measure the
-// lab. If the server's network address changed with the hosts that come and go, the
-// others would lose it for up to a minute.
+// The lab's work on one host must not be felt on another, or tests measure the lab. If the
+// server's network address changed with the hosts that come and go, the others would lose it for
+// up to a minute.
+// Rule: none (the lab)
 func TestServerKeepsItsAddressWhoeverComes(t *testing.T) {
 	needLab(t)
 	address := func() string {
@@ -149,6 +150,7 @@ func TestServerKeepsItsAddressWhoeverComes(t *testing.T) {
 
 // A host that crashes says no good-bye to the server: its requests are aborted, and
 // its mounts stay, even if nothing uses them any more at that moment.
+// Rule: none (the lab)
 func TestAbortedMountsStay(t *testing.T) {
 	needLab(t)
 	h := addHost(t, "idle", "4.2", "hard")

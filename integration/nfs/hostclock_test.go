@@ -39,10 +39,11 @@ func (h host) output(t testing.TB, command ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A host's clock is two days ahead, and then two days behind. Who compares it with
-// the server's times takes a living holder for dead at once, or a dead one for alive for
-// days. Here a living holder stays the holder, whether the wrong clock is the
-// waiter's or its own, and also when it jumps.
+// A host's clock is two days ahead, and then two days behind. A comparison with the server's
+// times takes a living holder for dead at once, or a dead one for alive for days. Here a living
+// holder stays the holder, whether the wrong clock is the waiter's or its own, and also when it
+// jumps.
+// Rule: I5, silence
 func TestHostWhoseClockIsWrong(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		odd := hostWithClock(t, h, 2*day)
@@ -81,8 +82,9 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// A host whose clock is two days ahead finds nothing that is a day old, and what it
-// tells people of ages are the server's times.
+// A host whose clock is two days ahead finds nothing that is a day old, and shows ages by the
+// server's times.
+// Rule: I5, staging
 func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 	needCommand(t)
 	h, other := hosts()[0], hosts()[1]
@@ -110,6 +112,7 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 
 // "Once a day over all hosts" is the server's day: a host for which it is the day after
 // tomorrow, or before yesterday, does not run the job again.
+// Rule: I5, ticks
 func TestTickOnAHostWithAnotherDay(t *testing.T) {
 	needCommand(t)
 	h, other := hosts()[0], hosts()[1]
@@ -142,8 +145,9 @@ func (p place) requireGoesOn(t *testing.T, holder remote, token string) {
 	holder.must(t, order{Do: "verify"})
 }
 
-// The age of a lock and of its last sign of life are differences of the server's
-// own times, however wrong its clock is when they are read.
+// The age of a lock and of its last heartbeat are differences of the server's own times, however
+// wrong its clock is when they are read.
+// Rule: I5, server-clock
 func TestAgesByAWrongClock(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		shiftClock(t, "-3600")

@@ -34,7 +34,9 @@ func kerberized(t *testing.T, owner int, flavors ...string) (p place, all []host
 	return p, all
 }
 
-// Locks, numbers and results go from host to host, whatever protects the requests. To the server, root on such a host is nobody.
+// Locks, numbers and results go from host to host, whatever protects the requests. To the server,
+// root on such a host is another user.
+// Rule: commit, fence
 func TestKerberos(t *testing.T) {
 	flavors := []string{"krb5", "krb5i"}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err != nil || !strings.HasPrefix(string(release), "6.1.") {
@@ -73,7 +75,9 @@ func awaitExpiry(t *testing.T, h host) {
 
 const ticketLife = 15 * time.Second
 
-// A holder whose ticket ends gives no signs of life. With a new one in time he goes on, and nobody gets the lock meanwhile.
+// A holder whose ticket ends sends no heartbeats. With a new one in time it goes on, and no other
+// gets the lock meanwhile.
+// Rule: heartbeat, I1
 func TestTicketIsRenewedInTime(t *testing.T) {
 	p, all := kerberized(t, alice, "krb5")
 	giveTicket(t, all[0], ticketLife)
@@ -88,7 +92,9 @@ func TestTicketIsRenewedInTime(t *testing.T) {
 	holder.must(t, order{Do: "release"})
 }
 
-// Without a new one he loses the lock after its TTL, and knows it; she takes it over on another host.
+// Without a new ticket a holder loses the lock after its TTL, and knows it; another host takes it
+// over.
+// Rule: validity, loss, silence
 func TestTicketThatEnds(t *testing.T) {
 	p, all := kerberized(t, alice, "krb5")
 	giveTicket(t, all[0], ticketLife)

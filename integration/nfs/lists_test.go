@@ -13,6 +13,7 @@ import (
 
 // A host that has seen where a list ends learns at once that another one has added to it, or
 // taken it back, whatever it remembers of the names there.
+// Rule: add, stale-names
 func TestListThatGrows(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)

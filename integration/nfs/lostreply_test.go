@@ -126,9 +126,9 @@ func createFile(dir vfs.Dir, name string) error {
 	return f.Close()
 }
 
-// A call that was carried out is reported as failed if its reply got lost with
-// the server: whoever believes that has a lock and does not know it, or thinks
-// that somebody took his lock from him.
+// A call that was carried out is reported as failed if its reply was lost on the way: a process
+// that trusts the report has a lock and does not know it, or counts its own removal as a break.
+// Rule: rename, release
 func TestLostReplyOfABareCall(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
 		calls := bareCalls()
@@ -199,8 +199,9 @@ func eachSoftHost(t *testing.T, run func(t *testing.T, h, other host)) {
 	})
 }
 
-// A soft mount reports a rename as failed that is carried out later. Whoever
-// believes the report leaves a lock that nobody knows of, and that nobody holds.
+// A soft mount reports a rename as failed that is carried out later. A process that trusts the
+// report leaves a lock in place without a holder.
+// Rule: rename
 func TestBareRenameAfterItsFailure(t *testing.T) {
 	eachSoftHost(t, func(t *testing.T, h, _ host) {
 		p := newPlace(t)
@@ -215,8 +216,9 @@ func TestBareRenameAfterItsFailure(t *testing.T) {
 	})
 }
 
-// A release of which the answer is missing says so, and can be repeated. When it
-// is carried out later, even after the repetition, it hurts nobody.
+// A release of which the answer is missing says so, and can be repeated. When it is carried out
+// later, even after the repetition, it does no harm.
+// Rule: release, I4
 func TestReleaseThatIsCarriedOutLater(t *testing.T) {
 	eachSoftHost(t, func(t *testing.T, h, other host) {
 		p := newPlace(t)

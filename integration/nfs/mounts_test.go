@@ -12,6 +12,7 @@ import (
 
 // Other ways to mount the export: an older version, a client that shares nothing with the other mounts of its host, and
 // two mounts on one host, each of which has caches of its own.
+// Rule: I1, I7, fence
 func TestOtherMounts(t *testing.T) {
 	needLab(t)
 	if testing.Short() {

@@ -12,6 +12,7 @@ import (
 
 // On a full share no lock can be taken. The error says so, and nothing is left.
 // What is held can be renewed, given back, and broken.
+// Rule: stage, I4
 func TestFullShare(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -48,6 +49,7 @@ func readOnly(t testing.TB) {
 }
 
 // On a read-only export nothing can be taken, and what is held can be looked at.
+// Rule: server-clock
 func TestReadOnlyExport(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)

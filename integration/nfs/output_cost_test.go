@@ -14,6 +14,7 @@ import (
 // they print a line, on one host, and the same list is run in silence, and with a file for
 // each job. How often results are committed meanwhile depends on how long jobs take: only what
 // is written is held to.
+// Rule: output
 func TestCostOfOutput(t *testing.T) {
 	needCommand(t)
 	const jobs = 40 // an emulated machine takes its time for a process

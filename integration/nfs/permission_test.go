@@ -19,8 +19,9 @@ func squash(t testing.TB) {
 // nobody is whom the server makes of root.
 const nobody = 65534
 
-// Where root is nobody, it locks like any other user where nobody may write: it trusts
-// what the server says is its own...
+// Where root is squashed to another user, it locks like any other user in a base that other users
+// may not write: it trusts what the server says is its own.
+// Rule: none (docs/security.md)
 func TestSquashedRootWhereNobodyMayWrite(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -34,7 +35,8 @@ func TestSquashedRootWhereNobodyMayWrite(t *testing.T) {
 	})
 }
 
-// A lock that root took before it became nobody is held for nobody, too.
+// A lock that root took before it was squashed is held for the other user, too.
+// Rule: none (docs/security.md)
 func TestSquashedRootMeetsALock(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)

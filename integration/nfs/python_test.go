@@ -51,7 +51,8 @@ func withPython(t *testing.T, run func(t *testing.T, peer host, ours []host)) {
 	}
 }
 
-// The barriers of both sides agree about whether anything is held, whoever holds it.
+// The barriers of both sides agree about whether anything is held, whichever side holds it.
+// Rule: python, barrier
 func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 	withPython(t, func(t *testing.T, peer host, ours []host) {
 		p := newPlace(t)
@@ -79,6 +80,7 @@ func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 // which no two may do at once. Two Python processes on one NFS client would trip
 // over each other: if one removes the lock file while the other reads it, the
 // client keeps it as .nfs..., and the release ends with "Directory not empty".
+// Rule: python, I1
 func TestPythonAndOursTakeTurnsAcrossHosts(t *testing.T) {
 	rounds := 100
 	if testing.Short() {

@@ -14,6 +14,7 @@ import (
 // one request for files and directories: so the rmdir of a directory that has become a file
 // removes the file. A removal that is sent again when it is late does the same. Where the name
 // may be a result by then, the lock does not use rmdir.
+// Rule: outcome
 func TestRmdirOfWhatIsAFileByNow(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -37,6 +38,7 @@ func TestRmdirOfWhatIsAFileByNow(t *testing.T) {
 
 // A host that has seen the directory of another's question in the place of a result reads the
 // result all the same.
+// Rule: outcome, readers, I7
 func TestResultInThePlaceOfARememberedDirectory(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)

@@ -130,6 +130,7 @@ func (r requests) String() string {
 
 // Where the requests of a cycle come from, call by call. The steps that decide
 // something have to ask the server, with nothing cached in the way.
+// Rule: calls
 func TestCostOfEachCall(t *testing.T) {
 	asked := map[string][]string{"4.2": {"RENAME", "LOOKUP", "REMOVE", "REMOVE"}, "4.1": {"RENAME", "LOOKUP", "REMOVE", "REMOVE"}, "3": {"RENAME", "LOOKUP", "REMOVE", "RMDIR"}}
 	eachVersion(t, func(t *testing.T, h host, _ []host) {

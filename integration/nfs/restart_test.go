@@ -15,9 +15,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The server restarts, and for v4 it has a grace period then, in which nothing is
-// opened, removed or renamed. A sign of life needs none of that: the holder
-// gives one before the period is over, and stays the holder.
+// The server restarts, and for v4 it has a grace period then, in which nothing is opened, removed
+// or renamed. A heartbeat needs none of that: the holder sends one before the period is over, and
+// stays the holder.
+// Rule: heartbeat
 func TestSignOfLifeInTheGracePeriod(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -67,10 +68,11 @@ func inGrace(t testing.TB) bool {
 // before its silence is believed: one and a half heartbeats.
 const outageTTL = 20 * time.Second
 
-// The server is away for longer than the TTL while somebody waits for the lock.
-// The holder cannot know whether it still has it, and so its tenure ends. But it
-// lives and goes on renewing, and the lock stays in place until it gives it back:
-// an outage is not taken for the holder's silence.
+// The server is away for longer than the TTL while another process waits for the lock. The holder
+// cannot know whether it still has it, so its validity ends. But it lives and goes on renewing,
+// and the lock stays in place until it is released: an outage does not count as the holder's
+// silence.
+// Rule: validity, silence
 func TestOutageLongerThanTheTTL(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -111,10 +113,10 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	}
 }
 
-// An export that answers before anything is on disk forgets a lock when it loses
-// its power. The holder notices at its next sign of life; nothing can keep
-// somebody else from taking the lock before that. What the server's disk has got by
-// itself within those moments shows nothing: then there is another lock.
+// An export that answers before anything is on disk forgets a lock when it loses its power. The
+// holder notices at its next heartbeat; another may take the lock before that. What the server's
+// disk has got by itself within those moments shows nothing: then there is another lock.
+// Rule: heartbeat, loss
 func TestAsyncExportForgetsALock(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -138,10 +140,11 @@ func TestAsyncExportForgetsALock(t *testing.T) {
 	})
 }
 
-// It may forget a rename alone: of a lock that was staged long before, as a waiter's
-// is, and so was on the disk. Then the lock is whole, but not in its place. Its holder
-// notices as well, at its first sign of life or at one that rests on the times that
-// those before have left, and draws no fencing number.
+// The server may forget a rename alone: of a lock that was staged long before, as a waiter's is,
+// and so was on the disk. Then the lock is whole, but not in its place. Its holder notices as
+// well, at its first heartbeat or at one that rests on the times that those before have left, and
+// draws no fencing number.
+// Rule: heartbeat, fence, loss
 func TestAsyncExportForgetsARename(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -183,6 +186,7 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 }
 
 // A sync export does not: what was acknowledged is there after the power cut.
+// Rule: stage, rename
 func TestSyncExportKeepsALock(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -196,9 +200,10 @@ func TestSyncExportKeepsALock(t *testing.T) {
 	})
 }
 
-// A v4 client that reads the lock file may be given a delegation for it, and
-// dies with it. Whoever then breaks the lock waits until the server takes the
-// delegation back, which it does after a lease, and gets through.
+// A v4 client that reads the lock file may be given a delegation for it, and dies with it. A
+// breaker waits until the server takes the delegation back, which it does after a lease, and gets
+// through.
+// Rule: break
 func TestDeadReadersDelegation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute for each version")

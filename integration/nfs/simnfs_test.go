@@ -35,6 +35,7 @@ func tick() {
 
 // What the exploration of the lock's schedules rests on: real clients of all versions answer
 // nothing that simulated ones could not.
+// Rule: none (simnfs)
 func TestClientsAnswerAsSimulated(t *testing.T) {
 	needLab(t)
 	p := newPlace(t)

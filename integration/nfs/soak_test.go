@@ -28,10 +28,11 @@ var (
 	workersFlag  = flag.Int("workers", 2, "soak: worker processes on each host")
 )
 
-// Whatever fails, nobody holds a lock while another one does, fence numbers grow,
-// and when the faults are over every lock can be taken again. The register that all swap
-// meanwhile stays one: a swap of a dead process took effect or did not, at any time after
-// its beginning, and every other one between its beginning and its answer.
+// Whatever fails, no lock is held twice at a time, fencing numbers grow, and when the faults are
+// over every lock can be taken again. The register that all swap meanwhile stays one: a swap of a
+// dead process took effect or did not, at any time after its beginning, and every other one
+// between its beginning and its answer.
+// Rule: I1, I3, fence
 func TestSoak(t *testing.T) {
 	needLab(t)
 	duration := *durationFlag
@@ -52,6 +53,7 @@ func TestSoak(t *testing.T) {
 
 // A test that cannot fail proves nothing: with a protocol that breaks one of its
 // rules the same run has to find two holders at once.
+// Rule: none (test of the soak)
 func TestBrokenVariantsAreCaught(t *testing.T) {
 	needLab(t)
 	if testing.Short() {
