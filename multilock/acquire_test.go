@@ -179,7 +179,7 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 
 // An attempt that comes back just after the wait has ended leaves nothing to be
 // done by goroutines that a process that exits would take with it.
-// Rule: I3
+// Rule: none (time limits)
 func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})

@@ -31,7 +31,7 @@ func TestDoHoldsTheLockAndReleasesIt(t *testing.T) {
 	})
 }
 
-// Rule: I1
+// Rule: I4
 func TestDoWithoutTheLockDoesNotWork(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(errServer))
@@ -96,7 +96,7 @@ func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
 	})
 }
 
-// Rule: silence
+// Rule: none (Inspect)
 func TestInspectLooksOnce(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateSuspect))

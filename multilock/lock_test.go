@@ -76,7 +76,7 @@ func TestDetachLeavesTheLockHeld(t *testing.T) {
 	})
 }
 
-// Rule: record
+// Rule: validity
 func TestDetachedLockHasNoKeeper(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Detached{Options: multilock.Options{TTL: ttl}})
@@ -267,7 +267,7 @@ func TestReleaseThatOutlastsTheTenureIsALoss(t *testing.T) {
 	})
 }
 
-// Rule: loss
+// Rule: none (errors)
 func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(detach, fails(errServer))

@@ -119,6 +119,7 @@ func TestWaitSeesTheJobsOfChunks(t *testing.T) {
 	require.Regexp(t, `lock "#jobs-9-12" \(jobs 9 to 12\) is held: `, got.stderr)
 }
 
+// Rule: forget-chunks
 func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
 	t.Parallel()
 	s := newChunked(t)
@@ -161,8 +162,9 @@ func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
 	require.NoError(t, held.Release(t.Context()))
 }
 
-// All results go, and the list with them: but none of a chunk as long as anybody is at work on
-// the list, and of one that was given back before those of the one which says so.
+// All results go, and the list with them: but none of a chunk as long as another process is at
+// work on the list, and those of a part before that of the chunk which gave it back.
+// Rule: forget-chunks
 func TestCleanForgetsChunks(t *testing.T) {
 	t.Parallel()
 	s := newChunked(t)

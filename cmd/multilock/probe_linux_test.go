@@ -36,6 +36,7 @@ func (s *station) crashed(name string) {
 }
 
 // With Slurm's word a lock is taken over before its TTL, and the history tells why.
+// Rule: probe
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -48,8 +49,9 @@ func TestProbe(t *testing.T) {
 	require.Equal(t, "its Slurm job 4711 is over (CANCELLED), and it has missed a sign of life", events[1].Why)
 }
 
-// A job that is not over keeps its lock; so does one of which nothing can be learned, which is
-// told. The TTL decides as ever.
+// A job that is not over keeps its lock; so does one about which the probe is inconclusive, which
+// is reported. The TTL decides then.
+// Rule: probe
 func TestProbeWithoutProof(t *testing.T) {
 	t.Parallel()
 	for probe, said := range map[string]string{"slurm": "", "echo perhaps": `--probe is inconclusive about the holder of "x": its command printed "perhaps"`} {
@@ -68,6 +70,7 @@ func TestProbeWithoutProof(t *testing.T) {
 }
 
 // A living holder is never asked about.
+// Rule: probe
 func TestProbeOfTheLiving(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

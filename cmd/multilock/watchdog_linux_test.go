@@ -40,6 +40,7 @@ func (s *station) whileStopped(r *running, name, witness string) {
 
 // A runner that was stopped cannot end its job. Its guard does, before others can have
 // the lock.
+// Rule: guard
 func TestStoppedRunnersJobIsEnded(t *testing.T) {
 	t.Parallel()
 	s, witness := newStation(t), filepath.Join(t.TempDir(), "w")
@@ -51,7 +52,8 @@ func TestStoppedRunnersJobIsEnded(t *testing.T) {
 	require.Contains(t, happened(s.history("x")), "lost")
 }
 
-// What becomes of a job that its guard has ended is not its result.
+// A job that its guard has ended has no result.
+// Rule: guard, attempts
 func TestStoppedRunnersJobHasNotFailed(t *testing.T) {
 	t.Parallel()
 	s, witness := newStation(t), filepath.Join(t.TempDir(), "w")
@@ -61,6 +63,7 @@ func TestStoppedRunnersJobHasNotFailed(t *testing.T) {
 	require.Empty(t, s.committed())
 }
 
+// Rule: guard
 func TestStoppedBatchsJobsAreEnded(t *testing.T) {
 	t.Parallel()
 	s, witness := newStation(t), filepath.Join(t.TempDir(), "w")

@@ -276,7 +276,7 @@ func TestHaltIsHeardOf(t *testing.T) {
 // A host that takes back results may die in the middle, or another may be at work on another
 // list: what is not recorded is not done, whatever the progress map says, and records of others'
 // jobs do not count for ours.
-// Rule: progress-map, forget-chunks
+// Rule: progress-map
 func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		b, err := v.OpenProgressMap(t.Context())

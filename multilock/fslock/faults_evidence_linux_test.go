@@ -202,7 +202,7 @@ func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 }
 
 // A watched directory that was emptied is no lock any more.
-// Rule: orphan
+// Rule: I3
 func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())

@@ -187,7 +187,7 @@ func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 }
 
 // A directory whose time does not move when it is touched shows no sign of life at all.
-// Rule: fs-test, coarse-times
+// Rule: fs-test
 func TestTimesThatStandStill(t *testing.T) {
 	t.Parallel()
 	src := open(t, fslock.Options{Base: fresh(t), FS: coarse(24 * time.Hour)})

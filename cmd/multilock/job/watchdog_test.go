@@ -82,7 +82,8 @@ func otherGuard(t *testing.T, j *job.Job, than int) (guard int) {
 	return guard
 }
 
-// Of a runner that is stopped for too long the guard ends the whole job.
+// If a runner is stopped for too long, the guard ends the whole job.
+// Rule: guard
 func TestStoppedRunnersJobIsEnded(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	cmd := runner(shell(`export PIDS="$1"
@@ -103,6 +104,7 @@ func TestStoppedRunnersJobIsEnded(t *testing.T) {
 }
 
 // It sends SIGTERM first, if there is time for that.
+// Rule: guard
 func TestGuardIsPolite(t *testing.T) {
 	dir := t.TempDir()
 	a := allow(time.Hour)
@@ -116,6 +118,7 @@ func TestGuardIsPolite(t *testing.T) {
 
 // A runner that is stopped while it ends its job has sent SIGTERM; the guard sends
 // SIGKILL.
+// Rule: guard
 func TestGuardKillsWhatIsBeingEnded(t *testing.T) {
 	dir := t.TempDir()
 	a := allow(time.Hour)
@@ -132,7 +135,8 @@ func TestGuardKillsWhatIsBeingEnded(t *testing.T) {
 	require.Equal(t, unix.SIGKILL, j.Result().Signal)
 }
 
-// News never wait for a guard, and one that takes none is replaced.
+// Renewals never wait for a guard, and one that reads none is replaced.
+// Rule: guard
 func TestGuardThatTakesNoNewsIsReplaced(t *testing.T) {
 	for name, sig := range map[string]unix.Signal{"stopped": unix.SIGSTOP, "killed": unix.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +168,9 @@ func TestGuardOfAJobWithoutAnAllowance(t *testing.T) {
 	require.NoError(t, j.Stop(t.Context(), watchdog))
 }
 
-// A job that is suspended with its runner is ended when its time is over; who wants it
-// back then sees how it ended.
+// A job that is suspended with its runner is ended when its time is over; fg then shows how it
+// ended.
+// Rule: guard
 func TestSuspendedForTooLong(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	s := startBash(t)

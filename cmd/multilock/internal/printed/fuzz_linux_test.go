@@ -12,6 +12,7 @@ import (
 )
 
 // Whatever is in a file, and wherever it was truncated, each frame shows bytes of it, once.
+// Rule: output
 func FuzzFrames(f *testing.F) {
 	const whole = "=== multilock 1 \"h\"\n=== #1 attempt 1 at 2026-01-02T03:04:05Z out 6 \"a\"\nhello\n\n=== #2 attempt 3 at 2026-01-02T03:04:05.5Z err 1 \"b \\n\"\n\x00\n"
 	for _, text := range []string{"", whole, whole + "x", whole[:60], "=== multilock 1 h\n", "=== multilock 1 \"h\"\n=== #1 attempt 1 at x out 65537 \"a\"\n"} {

@@ -76,6 +76,7 @@ func (g *group) files() []string {
 }
 
 // Output is read back unchanged, whatever its bytes, and whatever the name of the job.
+// Rule: output
 func TestAllBytesComeBack(t *testing.T) {
 	g := newGroup(t)
 	var all bytes.Buffer
@@ -103,6 +104,7 @@ func TestAllBytesComeBack(t *testing.T) {
 
 // The output of concurrent jobs on several hosts does not mix, and a line that is shorter than
 // a frame is not split.
+// Rule: output
 func TestJobsSideBySide(t *testing.T) {
 	g := newGroup(t)
 	var all sync.WaitGroup
@@ -145,6 +147,7 @@ func TestJobsSideBySide(t *testing.T) {
 }
 
 // Wherever a file ends, because its host crashed, all complete frames are read.
+// Rule: output
 func TestTruncatedEnd(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -171,6 +174,7 @@ func must[T any](value T, err error) T {
 }
 
 // Each reads up to a limit, and reports what it leaves out.
+// Rule: output
 func TestIndexBeyondItsLimit(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -197,6 +201,7 @@ func TestIndexBeyondItsLimit(t *testing.T) {
 }
 
 // A file with several names is read once.
+// Rule: output
 func TestHardLinksAreReadOnce(t *testing.T) {
 	g := newGroup(t)
 	g.print(g.log("h"), job("a", 1), "first\n")
@@ -213,6 +218,7 @@ func TestHardLinksAreReadOnce(t *testing.T) {
 }
 
 // Bytes in an unknown format are reported, and hide neither what precedes them nor other files.
+// Rule: output
 func TestUnknownBytes(t *testing.T) {
 	for name, foreign := range map[string]string{
 		"a line": "hello\n", "zeros": strings.Repeat("\x00", 4096), "no line": strings.Repeat("x", 1<<20),
@@ -239,6 +245,7 @@ func TestUnknownBytes(t *testing.T) {
 
 // Whichever call fails, or loses its reply, a job without an error has all of its output
 // stored, and later jobs go on printing.
+// Rule: output
 func TestErrorAtEachCall(t *testing.T) {
 	for _, phase := range []faultfs.Phase{faultfs.Before, faultfs.After} {
 		for n, struck := 0, true; struck; n++ {
@@ -285,6 +292,7 @@ func (g *group) struck() bool {
 }
 
 // After the file was removed, or all of them, the next frame is in a new one.
+// Rule: output
 func TestRemovedFile(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -295,6 +303,7 @@ func TestRemovedFile(t *testing.T) {
 }
 
 // A job that prints much takes little memory, and fills several files.
+// Rule: output
 func TestMuchOutput(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -330,6 +339,7 @@ func TestMuchOutput(t *testing.T) {
 }
 
 // A reader that follows shows each frame once, also one that was truncated before.
+// Rule: output
 func TestFollowing(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -372,6 +382,7 @@ func TestFollowing(t *testing.T) {
 }
 
 // Two processes of one host have a file each.
+// Rule: output
 func TestProcessesOfOneHost(t *testing.T) {
 	g := newGroup(t)
 	first, second := g.log("h"), g.log("h")
@@ -384,6 +395,7 @@ func TestProcessesOfOneHost(t *testing.T) {
 }
 
 // What is not a regular file is reported once, and does not block.
+// Rule: output
 func TestNotRegularFiles(t *testing.T) {
 	g := newGroup(t)
 	g.print(g.log("h"), job("a", 1), "kept\n")
@@ -400,6 +412,7 @@ func TestNotRegularFiles(t *testing.T) {
 }
 
 // A full disk affects only the output of the job that prints then.
+// Rule: output
 func TestFullDisk(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
