@@ -63,8 +63,7 @@ func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
 	})
 }
 
-// A source that sets a slow pace is asked who is in the way at once: the next attempt
-// is far.
+// On a slow source a waiter looks at the holder at once: the next attempt is far.
 // Rule: none (waiting)
 func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

@@ -31,9 +31,9 @@ func TestRenameOntoAnEmptyDirectory(t *testing.T) {
 	})
 }
 
-// A host that has once seen a group missing goes on believing it: it answers an
-// rmdir with ENOENT without asking the server. As a barrier that says "nothing
-// is held" while something is. The lock's own barrier asks.
+// A host that has once seen a group missing answers an rmdir with ENOENT, without asking the
+// server. As a barrier that says "nothing is held" while something is. The lock's own barrier
+// asks.
 // Rule: barrier
 func TestBarrierFromACache(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -64,10 +64,9 @@ func requireVacant(t testing.TB, src *fslock.Source, want bool) {
 	require.Equal(t, want, vacant)
 }
 
-// A host that believes a directory to be missing is told by mkdir that it
-// exists. From Linux 6.15 on it may go on believing for v4 and answer the open
-// that follows with ENOENT. The lab's kernel may be older and forget; the lock is
-// right either way.
+// A host that remembers a directory as missing learns from mkdir that it exists. From Linux 6.15
+// on it may go on remembering for v4, and answer the open that follows with ENOENT. The lab's
+// kernel may be older and forget; the lock is right either way.
 // Rule: stale-names
 func TestOpenAfterARefusedMkdir(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {

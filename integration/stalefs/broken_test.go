@@ -21,6 +21,7 @@ import (
 
 // A test that cannot fail proves nothing. With a protocol that breaks one of its
 // rules the same run has to find two holders at once.
+// Rule: none (test of the stress)
 func TestBrokenVariantsAreCaught(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Minute // most are caught within seconds
@@ -50,6 +51,7 @@ func calmFor(v broken.Variant) time.Duration {
 
 // A sweep has to find what is wrong with a protocol that takes an answer for more
 // than it says.
+// Rule: none (test of the sweep)
 func TestSweepCatchesBrokenVariants(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {

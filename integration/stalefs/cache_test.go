@@ -30,8 +30,8 @@ func exists(dir vfs.Dir, name string) error {
 	return unix.Fstatat(fd, name, &s, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// What one host has seen to be absent it believes to be absent, until it asks for
-// the directory's attributes.
+// A host remembers an absent name as absent, until it asks for the directory's attributes.
+// Rule: none (simulated client)
 func TestAbsentNameIsRemembered(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
@@ -48,6 +48,7 @@ func TestAbsentNameIsRemembered(t *testing.T) {
 }
 
 // mkdir always asks the server, and its answer does not end what was remembered.
+// Rule: none (simulated client)
 func TestMkdirAsksTheServer(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
@@ -68,7 +69,8 @@ func TestMkdirAsksTheServer(t *testing.T) {
 	require.Equal(t, []string{"dir"}, c.names(t))
 }
 
-// What a host removed or renamed itself it knows to be absent.
+// A host knows a name to be absent that it removed or renamed itself.
+// Rule: none (simulated client)
 func TestOwnChangesAreRemembered(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
@@ -85,6 +87,7 @@ func TestOwnChangesAreRemembered(t *testing.T) {
 }
 
 // A directory that was opened is as the server has it, by whatever name it was reached.
+// Rule: none (simulated client)
 func TestOpenRefreshes(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	require.NoError(t, os.Mkdir(c.there("dir"), 0o777))
@@ -113,6 +116,7 @@ func modified(t *testing.T, dir vfs.Dir) unix.Timespec {
 }
 
 // Attributes are remembered; a forced look is not answered from memory.
+// Rule: none (simulated client)
 func TestAttributesAreRemembered(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	require.NoError(t, os.Mkdir(c.there("dir"), 0o777))
@@ -128,6 +132,7 @@ func TestAttributesAreRemembered(t *testing.T) {
 
 // A remembered name counts until its time is up, and then as long as the directory
 // seems unchanged: with a coarse clock for ever.
+// Rule: none (simulated client)
 func TestMemoryEnds(t *testing.T) {
 	short := stalefs.Options{MinAge: time.Millisecond, MaxAge: time.Millisecond}
 	t.Run("with the directory's change", func(t *testing.T) {
@@ -152,6 +157,7 @@ func TestMemoryEnds(t *testing.T) {
 // A lock is released and taken within one step of the server's clock, and its new holder
 // dies. Hosts that looked in between remember that there is no lock, and nothing that they
 // can ask for tells them better; but each can change the group for the others.
+// Rule: stale-names
 func TestDeadHolderBehindARememberedAbsence(t *testing.T) {
 	t.Parallel()
 	const tick, ttl = 500 * time.Millisecond, time.Second

@@ -22,12 +22,14 @@ const conformanceTTL = 2 * time.Second
 
 // The suite that every lock source passes, with stale caches: each source that is
 // opened goes through another host's mount.
+// Rule: I1, I2, process-gone, silence, job, break, fence, commit, outcome, forget
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, stalefs.Options{})
 	locktest.Run(t, fixture(c, fslock.Options{}))
 }
 
+// Rule: I1, python
 func TestConformanceWithLegacyPeers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, stalefs.Options{})

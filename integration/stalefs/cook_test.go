@@ -17,7 +17,8 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// What every source promises whose locks end by time, with stale caches.
+// The suite of sources whose locks end by time, with stale caches.
+// Rule: none (docs/cooking.md)
 func TestCookingLockConformance(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, stalefs.Options{})
@@ -36,8 +37,9 @@ func TestCookingLockConformance(t *testing.T) {
 	})
 }
 
-// The register stays one while replies are lost, requests are carried out twice or
-// long after their caller was told that they failed, and clients remember what was.
+// The register stays one while replies are lost, requests are carried out twice or long after
+// they failed, and clients remember old names.
+// Rule: none (docs/cooking.md)
 func TestCookRegisterUnderFaults(t *testing.T) {
 	for name, tick := range map[string]time.Duration{"fine clock": 0, "coarse clock": 4 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -125,9 +127,10 @@ func (l *swapLog) peek(t testing.TB, register cooklock.Register) {
 	}
 }
 
-// A client that has no way to see that the directory of results has changed, because
-// the server's clock has not ticked since, remembers a file that was replaced. Whoever
-// swaps never takes that for what is there.
+// A client that cannot see that the directory of results has changed, because the server's clock
+// has not ticked since, remembers a file that was replaced. A swap never takes that for the
+// current result.
+// Rule: outcome, stale-names
 func TestCookSwapIsNotMisledByACache(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, stalefs.Options{})

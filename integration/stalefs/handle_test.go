@@ -38,6 +38,7 @@ func read(t testing.TB, f vfs.File) string {
 
 // A descriptor of a directory that another host has removed reaches nothing, also
 // not the one that has its name now.
+// Rule: none (simulated client)
 func TestDescriptorOfARemovedDirectory(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
@@ -73,6 +74,7 @@ func statError(dir vfs.Dir) error { _, err := dir.Stat(); return err }
 func listError(dir vfs.Dir) error { return dir.List(nil) }
 
 // By path the kernel walks once more after ESTALE, and finds the successor.
+// Rule: none (simulated client)
 func TestPathOfARemovedDirectory(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	b := c.hosts[1].dir(t)
@@ -88,7 +90,8 @@ func TestPathOfARemovedDirectory(t *testing.T) {
 	require.Empty(t, c.names(t, "dir"))
 }
 
-// A file that another host removed is gone for who has it open.
+// A file that another host removed is gone for a process that has it open.
+// Rule: none (simulated client)
 func TestFileRemovedElsewhere(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
@@ -108,6 +111,7 @@ func TestFileRemovedElsewhere(t *testing.T) {
 
 // A file that is removed while it is open on the same host lives on under another
 // name, and keeps its directory from being removed.
+// Rule: none (simulated client)
 func TestSillyRename(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
@@ -145,6 +149,7 @@ func TestSillyRename(t *testing.T) {
 }
 
 // The times of a touch are the server's, and reach it.
+// Rule: none (simulated client)
 func TestTouch(t *testing.T) {
 	c := newCluster(t, 1, patient)
 	require.NoError(t, os.Mkdir(c.there("dir"), 0o777))

@@ -17,8 +17,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// A host that has seen that there was no place for results is shown another host's
-// first one.
+// A host that has seen that there was no place for results sees another host's first one.
+// Rule: outcome, readers, I7
 func TestFirstResultIsSeen(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	place := c.newPlace(t)
@@ -37,6 +37,7 @@ func TestFirstResultIsSeen(t *testing.T) {
 
 // A holder that has seen that a job has no result learns the one that another host's
 // holder has committed since.
+// Rule: outcome, I7
 func TestLaterResultIsLearned(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	place := c.newPlace(t)
@@ -64,7 +65,8 @@ func TestLaterResultIsLearned(t *testing.T) {
 	require.Equal(t, done.By, result.By)
 }
 
-// What another host has forgotten, or committed anew, is asked of the server, under any lock.
+// The server is asked what another host has forgotten, or committed anew, under any lock.
+// Rule: readers
 func TestCurrentResult(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	place := c.newPlace(t)
@@ -95,10 +97,11 @@ func (c *cluster) results(t testing.TB, h *host, place string) *fslock.Source {
 	return src
 }
 
-// A holder stands still after it has learned that its job has no result. Meanwhile
-// another host breaks the lock, runs the job and commits, or still holds the lock. When
-// the holder goes on it does not believe what it learned, although its client has all of
-// the lock in its cache, and has given no sign of life since.
+// A holder is suspended after it has learned that its job has no result. Meanwhile another host
+// breaks the lock, runs the job and commits, or still holds the lock. When the holder goes on it
+// does not trust what it learned, although its client has all of the lock in its cache, and has
+// sent no heartbeat since.
+// Rule: outcome, stopped, I7
 func TestOutcomeWhileAnotherHostCommits(t *testing.T) {
 	for left, commits := range map[string]bool{"the successor is done": true, "the successor holds the lock": false} {
 		t.Run(left, func(t *testing.T) {

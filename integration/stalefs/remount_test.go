@@ -18,6 +18,7 @@ import (
 
 // A FUSE mount is served by a program whose options are not visible, so the result of the test
 // of one mount does not hold for the next one at the same place. Old results are removed.
+// Rule: fs-test
 func TestEachMountIsTested(t *testing.T) {
 	c := newCluster(t, 0, stalefs.Options{})
 	path := t.TempDir()

@@ -61,6 +61,7 @@ func makeOld(t *testing.T, c *cluster) {
 }
 
 // Every fault of a call does what it says, and answers what it says.
+// Rule: none (simulated client)
 func TestLostReplies(t *testing.T) {
 	for _, ch := range changes() {
 		for _, f := range []struct {
@@ -91,6 +92,7 @@ func TestLostReplies(t *testing.T) {
 }
 
 // A zombie needs no help to rise, and its handles last until then.
+// Rule: none (simulated client)
 func TestZombieRisesByItself(t *testing.T) {
 	c := newCluster(t, 2, patient)
 	dir := c.hosts[0].dir(t)
@@ -100,6 +102,7 @@ func TestZombieRisesByItself(t *testing.T) {
 }
 
 // On a hard mount a call waits for the server, and is carried out then.
+// Rule: none (simulated client)
 func TestHardMountWaits(t *testing.T) {
 	outages := map[string]struct{ begin, end func(*cluster) }{
 		"server": {func(c *cluster) { c.server.Stop() }, func(c *cluster) { c.server.Start() }},
@@ -126,7 +129,8 @@ func TestHardMountWaits(t *testing.T) {
 	}
 }
 
-// On a soft mount it fails after a while, and what is remembered still counts.
+// On a soft mount a call fails after a while, and remembered names still count.
+// Rule: none (simulated client)
 func TestSoftMountGivesUp(t *testing.T) {
 	opt := patient
 	opt.Soft = time.Millisecond
@@ -143,7 +147,8 @@ func TestSoftMountGivesUp(t *testing.T) {
 	require.NoError(t, dir.Mkdir("new", 0o777))
 }
 
-// One host that is cut off keeps no other from working.
+// One host that is cut off does not keep others from working.
+// Rule: none (simulated client)
 func TestPartition(t *testing.T) {
 	c := newCluster(t, 2, stalefs.Options{Soft: time.Millisecond})
 	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)

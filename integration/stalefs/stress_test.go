@@ -34,11 +34,11 @@ const (
 	perHost     = 2
 )
 
-// Workers on several hosts take locks in turns, while replies are lost, calls come
-// late or long after they were given up, hosts are cut off and the server is away.
-// The history of what each believed says whether two ever held one lock at once; and
-// when the faults are over every lock is to be had. With a coarse clock of the server
-// some changes go unnoticed.
+// Workers on several hosts take locks in turns, while replies are lost, calls come late or long
+// after they were given up, hosts are cut off and the server is away. The history of what each
+// held shows whether two ever held one lock at once; and when the faults are over every lock can
+// be taken. With a coarse clock of the server some changes go unnoticed.
+// Rule: I1, I3
 func TestStress(t *testing.T) {
 	for name, c := range map[string]struct {
 		tick        time.Duration

@@ -50,14 +50,16 @@ func describe(f stalefs.Fault) string {
 	return fmt.Sprintf("%s %s after %s", f.Outcome, f.Errno, f.Later)
 }
 
-// Whichever call loses its reply, and however: what the lock says is true, and the
-// next contender, on another host, gets the lock and keeps it.
+// Whichever call loses its reply, and however: what the lock says is true, and the next
+// contender, on another host, gets the lock and keeps it.
+// Rule: I4, rename, release
 func TestLostReplyAtEveryCall(t *testing.T) {
 	t.Parallel()
 	sweepAll(t, vfs.OS{}, "first acquire", "acquire", "renew", "fence", "release", "break", "take over")
 }
 
-// The same for a breaker who is told that this is NFS.
+// The same for a breaker on NFS.
+// Rule: break, I4
 func TestLostReplyAtEveryCallOfABreakOnNFS(t *testing.T) {
 	t.Parallel()
 	sweepAll(t, asNFS(vfs.OS{}), "break", "take over")

@@ -160,7 +160,7 @@ func TestResultWithLongTexts(t *testing.T) {
 	require.Equal(t, 1, found.Exit)
 }
 
-// The result of a chunk tells of its jobs; a summary tells how many there are.
+// The result of a chunk has its jobs; a summary has their number.
 // Rule: result
 func TestResultOfAChunk(t *testing.T) {
 	src := open(t, fslock.Options{Base: used(t)})

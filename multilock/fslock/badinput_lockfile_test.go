@@ -123,9 +123,9 @@ func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	require.FileExists(t, filepath.Join(base, "record"))
 }
 
-// A record that multilock or a later version of it must have written is not held for ever: its
-// holder would touch the directory. Other bytes are never judged. An empty file with the sticky
-// bit, which a kernel leaves that went down before the record was written, is free after three
+// An unreadable record of multilock, or of a later version of it, is not held for ever: its
+// holder would touch the directory. Other bytes are never judged. A kernel that goes down before
+// the record is written leaves an empty file with the sticky bit: it is free after three
 // heartbeats of the longest kind.
 // Rule: I6, unreadable
 func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {

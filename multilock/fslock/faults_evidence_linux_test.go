@@ -69,8 +69,8 @@ func TestSlowClockBetweenQuickSamples(t *testing.T) {
 	})
 }
 
-// A reading of the server's clock for which its server took a minute may be a minute late.
-// A sign of life that came after it is no proof that the clock was set back.
+// A reading of the server's clock for which its server took a minute may be a minute late. A
+// heartbeat after it does not prove that the clock was set back.
 // Rule: server-clock, silence
 func TestOutageIsNoClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -278,7 +278,7 @@ func TestHolderMayNotLookUpTheBase(t *testing.T) {
 	}
 }
 
-// Nor does a group that does not answer.
+// A group that does not answer proves no loss, either.
 // Rule: heartbeat
 func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
 	for kind, path := range map[string]string{"stat": "", "statname": sweptName} {

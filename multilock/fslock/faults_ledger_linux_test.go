@@ -289,7 +289,7 @@ func answersLate(kind string, errno syscall.Errno) faultfs.Injector {
 	return at(kind, faultfs.After, "", answering(errno))
 }
 
-// What cannot be read, made or removed on the way of a result is told, as what it is.
+// An entry on the way of a result that cannot be read, made or removed is reported as such.
 // Rule: commit, outcome
 func TestCommitMeetsAnError(t *testing.T) {
 	result := sweptName + ".result"

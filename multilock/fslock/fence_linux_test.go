@@ -61,8 +61,8 @@ func (f *lateFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// A size may be told late, as GlusterFS does: the numbers grow nevertheless, for the
-// server itself finds the end of the file.
+// A client may learn a size late, as on GlusterFS: the numbers grow nevertheless, for the server
+// itself finds the end of the file.
 // Rule: fence
 func TestFenceWhereSizesComeLate(t *testing.T) {
 	base := fresh(t)

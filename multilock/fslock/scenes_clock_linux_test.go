@@ -52,8 +52,8 @@ func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
 	})
 }
 
-// The server's clock was set back by an hour: the last sign of life lies in the
-// future, and the waiter's own clock decides, after a whole TTL of watching.
+// The server's clock was set back by an hour: the last heartbeat lies in the future, and the
+// waiter's own clock decides, after a whole TTL of watching.
 // Rule: silence, I5
 func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 	}
 }
 
-// A directory whose time does not move when it is touched shows no sign of life at all.
+// A directory whose time does not move when it is touched shows no heartbeat at all.
 // Rule: fs-test
 func TestTimesThatStandStill(t *testing.T) {
 	t.Parallel()
