@@ -222,3 +222,30 @@ func TestBatchCountsAttempts(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, sum)
 }
+
+// Values come from files and standard input, in columns with names, and each job knows its slot.
+func TestBatchOfValuesInFiles(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	values := s.list("img\tw", "a b.png\t64", "c.png\t128")
+	s.must("batch", "-j1", "--header", ":", "--colsep", `\t`, "-a", values, `echo {img.} {w} {#}/{##} "$MULTILOCK_SLOT"`)
+	require.Equal(t, "a b 64 1/2 1\n", s.logOf("1"))
+	require.Equal(t, "c 128 2/2 1\n", s.logOf("2"))
+	piped := s.command("-g", "two", "batch", "-j2", "echo {2}{1}", "::::", "-", ":::", "1", "2")
+	piped.Stdin = strings.NewReader("x\ny\n")
+	got := s.finish(piped)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, "1y\n", s.must("-g", "two", "logs", "3"))
+	for args, why := range map[string]string{
+		"--colsep , FILE":      "--colsep and --header are for values",
+		"-a FILE":              "write the command for the values",
+		"--colsep ( x ::: a":   "--colsep: error parsing regexp",
+		"--header img x ::: a": "choose :",
+		"x{%} ::: a":           "MULTILOCK_SLOT",
+		"x :::: missing":       "missing",
+	} {
+		got := s.run(append([]string{"-g", "three", "batch"}, strings.Fields(args)...)...)
+		require.Equal(t, 125, got.code, args)
+		require.Contains(t, got.stderr, why, args)
+	}
+}

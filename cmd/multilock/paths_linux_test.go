@@ -65,6 +65,7 @@ func namedPaths() map[string]namedPath {
 		"run log":                 {args: []string{"run", "-n", "x", "--log", "it", "--", "echo", "text"}},
 		"run log: in a directory": {args: []string{"run", "-n", "x", "--log", "it/", "--", "echo", "text"}},
 		"batch FILE":              {args: []string{"batch", "it"}},
+		"batch arg-file":          {args: []string{"batch", "-a", "it", "true"}},
 		"batch FILE: --null":      {args: []string{"batch", "--null", "it"}},
 		"batch joblog":            {args: []string{"batch", "--joblog", "it", "-"}},
 		"batch logs":              {args: []string{"batch", "--logs", "it", "-"}},

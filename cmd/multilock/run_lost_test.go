@@ -13,8 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
@@ -101,23 +99,4 @@ func TestNoteThatCannotBeTakenBack(t *testing.T) {
 	got = p.run(args...)
 	require.Equal(t, "attempt 2\nattempt 3\n", got.stdout, "under another lock")
 	require.Equal(t, 4, got.code)
-}
-
-// In a batch in the old form, where each job has its own lock, it is made a little later,
-// under another lock.
-func TestNoteThatCannotBeTakenBackInABatch(t *testing.T) {
-	p := newProgram(t)
-	locks := p.stickyAtFirst()
-	list, dir := filepath.Join(t.TempDir(), "jobs"), t.TempDir()
-	jobs := []byte("a\techo $MULTILOCK_ATTEMPT >>" + dir + "/ran; test $MULTILOCK_ATTEMPT = 2\n")
-	require.NoError(t, os.WriteFile(list, jobs, 0o600))
-	_, err := fslocktest.Open(t, fslock.Options{Base: p.base}).Publish(t.Context(), jobs)
-	require.NoError(t, err)
-	got := p.run("-g", ".locks", "batch", "--source", p.url("full"), "--retries", "1", list)
-	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stderr, "the server does not answer")
-	ran, err := os.ReadFile(filepath.Join(dir, "ran"))
-	require.NoError(t, err)
-	require.Equal(t, "1\n2\n", string(ran))
-	require.Equal(t, 2, *locks)
 }

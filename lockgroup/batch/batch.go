@@ -38,6 +38,9 @@ type Attempt struct {
 	Seq int
 	// Number is the number of the attempt, over all hosts together, from 1.
 	Number int
+	// Slot is free again when the job ends: from 1 to Options.Workers, each used once at a time in
+	// this process.
+	Slot int
 	// Lock is the lock of the job's chunk, held while the job runs. The job must not release it.
 	Lock *multilock.Lock
 	// Fence, with Options.Fence, is larger than in any earlier attempt at the job; else 0.
@@ -197,8 +200,8 @@ func (b *Batch) workThrough() {
 		follower.Go(func() { b.keepThrottle(ended) })
 	}
 	follower.Go(func() { b.exchange.follow(following, ended) })
-	for range b.opt.Workers {
-		workers.Go(b.work)
+	for slot := range b.opt.Workers {
+		workers.Go(func() { b.work(slot + 1) })
 	}
 	workers.Go(b.claimer.claimAll)
 	workers.Go(b.claimer.lookAfter)
@@ -247,20 +250,20 @@ func (b *Batch) runError(ctx context.Context) error {
 }
 
 // work runs jobs until none is left or the batch takes no more.
-func (b *Batch) work() {
+func (b *Batch) work(slot int) {
 	for {
 		t, err := b.schedule.take(b.taking)
 		if err != nil {
 			return
 		}
-		b.run(t)
+		b.run(t, slot)
 	}
 }
 
 // run makes one attempt at a job.
-func (b *Batch) run(t task) {
+func (b *Batch) run(t task, slot int) {
 	h, start := t.holding, time.Now()
-	job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: t.number, Lock: h.lock, Fence: h.fence}
+	job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: t.number, Slot: slot, Lock: h.lock, Fence: h.fence}
 	r, err := lockgroup.WhileHeld(b.working, h.lock, func(ctx context.Context) error { return b.jobs[t.job].Work(ctx, job) })
 	if err == nil {
 		r = b.recorder.complete(r, t, start)

@@ -452,3 +452,28 @@ func busyTimes(chance func(of ...time.Duration) time.Duration, host int) func() 
 		return turn == time.Hour && host > 0 || (time.Since(start)/turn+offset)%2 == 0 && turn < time.Hour
 	})
 }
+
+// Jobs that run at the same time have different slots, from 1 to the number of workers.
+// Rule: none (numbers for jobs)
+func TestSlotsOfJobs(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		var mu sync.Mutex
+		busy, used := map[int]bool{}, map[int]bool{}
+		report, err := prepare(t, v, ran.jobs(40, func(_ context.Context, a batch.Attempt) error {
+			mu.Lock()
+			if busy[a.Slot] {
+				t.Errorf("slot %d is used twice", a.Slot)
+			}
+			busy[a.Slot], used[a.Slot] = true, true
+			mu.Unlock()
+			time.Sleep(time.Duration(a.Seq) * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			busy[a.Slot] = false
+			return nil
+		}), batch.Options{Workers: 4}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, 40, report.Ran)
+		require.Equal(t, map[int]bool{1: true, 2: true, 3: true, 4: true}, used)
+	})
+}

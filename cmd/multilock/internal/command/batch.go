@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -53,7 +54,10 @@ type batchOptions struct {
 	dryRun   bool
 	list     string
 	args     []string // the list itself, if it stands on the command line
-	again    bool     // --retry-failed
+	argFiles fileList
+	colsep   *regexp.Regexp
+	header   string
+	again    bool // --retry-failed
 	add      bool
 }
 
@@ -93,9 +97,16 @@ Or the list is made of a command and values:
 
    multilock -d /shared -g convert batch -j 8 'convert {} {}.png' ::: *.gif
 
-{} stands for the value, quoted for the shell (so write no quotes around it), {#} for the
-job's number; with several lists of values after ::: for all their combinations, {1} for
-the first one's value, {2} for the second's. Without any of them it comes last.
+{} is the value, quoted for the shell (so write no quotes around it), {.} without its
+extension, {/} its base name, {//} its directory, {/.} the base name without extension,
+{#} the job's number, {##} the number of jobs. Without any of them the value comes last.
+Several ::: make all combinations, with {1}, {2.} ... for the value of each; :::+ links a
+list to the one before it, value by value. :::: FILE and --arg-file FILE read values, one
+on each line; --colsep splits each into columns {1}, {2} ..., and with --header : the first
+value of a list is the name of its column:
+
+   multilock -d /shared -g sizes batch --header : 'resize {img} {w}' \
+      ::: img a.png b.png ::: w 64 128
 
 Hosts can join and leave at any time, and the jobs of one that dies, or stands still for
 longer than --ttl, are taken over by the others. Of those that have ended there a few
@@ -112,7 +123,9 @@ it may continue that one:
 Hosts that were given the shorter one go on with that.
 
 A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
-MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment; its standard input is empty.
+MULTILOCK_ATTEMPT, MULTILOCK_SLOT and MULTILOCK_TOKEN in its environment; its standard input
+is empty. The slot is a number from 1 to -j that no other job of this multilock has at the
+time: CUDA_VISIBLE_DEVICES=$((MULTILOCK_SLOT - 1)) gives each job a GPU of its own.
 Neighbouring jobs, 64 at most, are claimed with one lock, and share its token.
 
 What it prints is kept with the locks, of many jobs in one file, and "multilock logs NAME"
@@ -148,22 +161,38 @@ this host has claimed and does not begin goes to hosts that have nothing to do.
 			"retry-failed": &o.again, "add": &o.add, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,
 			"logs": &o.logs, "results": &o.results, "separate": &o.separate, "print": &o.print, "tag": &o.tag, "output": (*string)(&o.output), "joblog": &o.joblog,
 			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe, "label": &o.label, "redact": &o.redact,
+			"arg-file": &o.argFiles, "colsep": options.Reader(o.readColsep), "header": &o.header,
 		}),
 		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
+}
+
+// fileList collects the files of an option that may be given several times.
+type fileList []string
+
+// Set adds a file.
+func (l *fileList) Set(text string) error { *l = append(*l, text); return nil }
+
+func (o *batchOptions) readColsep(text string) (err error) {
+	o.colsep, err = regexp.Compile(text)
+	return err
 }
 
 // read finds what contradicts itself, beyond the relations between options.
 func (o *batchOptions) read(c *cli.Context) error {
 	const name = "batch"
 	o.list = c.Args().First()
-	if slices.Contains(c.Args().Slice(), argsMark) {
+	if len(o.argFiles) > 0 || slices.ContainsFunc(c.Args().Slice(), isMark) {
 		o.args = c.Args().Slice()
 	}
 	o.useTTL(&o.Place)
 	switch {
 	case len(o.args) > 0 && o.null:
 		return console.Usagef(name, "--null is for a list in a file")
+	case len(o.args) == 0 && (o.colsep != nil || o.header != ""):
+		return console.Usagef(name, "--colsep and --header are for values: write them after :::, or name a file with --arg-file")
+	case len(o.argFiles) > 0 && len(o.args) == 0:
+		return console.Usagef(name, "write the command for the values of --arg-file, such as: batch --arg-file FILE 'convert {} {.}.png'")
 	case len(o.args) == 0 && c.Args().Len() != 1:
 		return console.Usagef(name, "name one file with the jobs, or - for the standard input; or write: COMMAND ::: VALUE...")
 	case !o.GroupGiven:

@@ -1,46 +1,71 @@
 package command
 
 import (
-	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// argsMark precedes each list of values on the command line.
-const argsMark = ":::"
+// A mark precedes each list of values on the command line: ":::" the values themselves, "::::" files
+// with one value on each line. With "+" the list is linked to the one before it: their values belong
+// together, one by one. All other lists are combined, each value with each.
+func isMark(arg string) bool {
+	return slices.Contains([]string{":::", ":::+", "::::", "::::+"}, arg)
+}
 
 // maxCombined bounds the number of combined values.
 const maxCombined = 1_000_000
 
-// listOfArgs makes jobs from a template and values, like GNU parallel: {} is the value, quoted for
-// the shell; {1}, {2}, ... are the values of several lists; {#} is the job's number. Values are
-// appended to a template without placeholders.
-func listOfArgs(args []string) (batchList, error) {
-	at := slices.Index(args, argsMark)
-	template := strings.Join(args[:at], " ")
-	if strings.TrimSpace(template) == "" {
-		return batchList{}, console.Usagef("batch", "write the command before %s, such as: batch 'convert {}' %s a.png b.png", argsMark, argsMark)
+// valueList is a list of values. A value has several columns if it is split, or linked to others.
+type valueList struct {
+	values [][]string
+	names  []string // of the columns, with --header
+}
+
+// argList is a list of jobs that stands on the command line: a template and lists of values.
+type argList struct {
+	files  []string       // of --arg-file
+	colsep *regexp.Regexp // splits values into columns; nil without --colsep
+	header bool           // the first value of each list has the names of its columns
+	read   func(file string) ([]string, error)
+}
+
+// jobs makes the jobs of a command line.
+func (a argList) jobs(args []string) (batchList, error) {
+	at := slices.IndexFunc(args, isMark)
+	if at < 0 {
+		at = len(args)
 	}
-	lists, err := splitArgs(args[at+1:])
+	text := strings.Join(args[:at], " ")
+	if strings.TrimSpace(text) == "" {
+		return batchList{}, console.Usagef("batch", "write the command before the values, such as: batch 'convert {} {.}.png' ::: a.gif b.gif")
+	}
+	lists, err := a.lists(args[at:])
 	if err != nil {
 		return batchList{}, err
 	}
+	var names []string
 	total := 1
-	for _, values := range lists {
-		if i := slices.IndexFunc(values, func(value string) bool { return !quotable(value) }); i >= 0 {
-			return batchList{}, console.Usagef("batch", "no quotes keep cmd.exe from reading %s as more than a value; rename it, or write the job into a list", console.Quote(values[i]))
-		}
-		if total *= len(values); total > maxCombined {
+	for _, l := range lists {
+		names = append(names, l.names...)
+		if total *= len(l.values); total > maxCombined {
 			return batchList{}, console.Usagef("batch", "the lists of values make more than %d jobs together", maxCombined)
 		}
 	}
+	columns, err := checkValues(lists)
+	if err != nil {
+		return batchList{}, err
+	}
+	t, err := parseTemplate(text, columns, names)
+	if err != nil {
+		return batchList{}, err
+	}
 	var list batchList
 	for n := range total {
-		command := fillTemplate(template, combination(lists, n), n+1)
+		command := t.fill(combination(lists, n), n+1, total)
 		if len(command) > longestCommand() {
 			return batchList{}, console.Usagef("batch", "the command of job %d has %d bytes, and the system passes %d at most to a shell: write it into a script, and let the jobs run that", n+1, len(command), longestCommand())
 		}
@@ -49,48 +74,142 @@ func listOfArgs(args []string) (batchList, error) {
 	return list, nil
 }
 
-// splitArgs splits the values into lists.
-func splitArgs(args []string) (lists [][]string, err error) {
-	lists = [][]string{nil}
-	for _, arg := range args {
-		if arg == argsMark {
-			lists = append(lists, nil)
-			continue
+// lists reads all lists of values.
+func (a argList) lists(args []string) (lists []valueList, err error) {
+	add := func(mark string, words []string) error {
+		values, err := a.valuesOf(mark, words)
+		if err != nil {
+			return err
 		}
-		lists[len(lists)-1] = append(lists[len(lists)-1], arg)
+		for _, l := range values {
+			if strings.HasSuffix(mark, "+") {
+				if len(lists) == 0 {
+					return console.Usagef("batch", "%s links a list to the one before it, and there is none", mark)
+				}
+				if err := lists[len(lists)-1].link(l, mark); err != nil {
+					return err
+				}
+				continue
+			}
+			lists = append(lists, l)
+		}
+		return nil
 	}
-	for _, values := range lists {
-		if len(values) == 0 {
-			return nil, console.Usagef("batch", "there are no values after %s", argsMark)
+	if len(a.files) > 0 {
+		err = add("::::", a.files)
+	}
+	for len(args) > 0 && err == nil {
+		end := len(args)
+		if next := slices.IndexFunc(args[1:], isMark); next >= 0 {
+			end = next + 1
 		}
+		err = add(args[0], args[1:end])
+		args = args[end:]
+	}
+	return lists, err
+}
+
+// valuesOf reads the lists behind one mark: one list, or one for each file.
+func (a argList) valuesOf(mark string, words []string) (lists []valueList, err error) {
+	if len(words) == 0 {
+		return nil, console.Usagef("batch", "there are no values after %s", mark)
+	}
+	sources := [][]string{words}
+	if strings.HasPrefix(mark, "::::") {
+		sources = nil
+		for _, file := range words {
+			values, err := a.read(file)
+			if err != nil {
+				return nil, err
+			}
+			sources = append(sources, values)
+		}
+	}
+	for i, values := range sources {
+		l := valueList{}
+		for _, value := range values {
+			columns := []string{value}
+			if a.colsep != nil {
+				columns = a.colsep.Split(value, -1)
+			}
+			l.values = append(l.values, columns)
+		}
+		if a.header && len(l.values) > 0 {
+			l.names, l.values = l.values[0], l.values[1:]
+		}
+		if len(l.values) == 0 {
+			what := mark
+			if len(sources) > 1 || strings.HasPrefix(mark, "::::") {
+				what = words[i]
+			}
+			return nil, console.Usagef("batch", "there are no values in %s", what)
+		}
+		lists = append(lists, l)
 	}
 	return lists, nil
 }
 
-// combination returns the values of job n. The last list varies fastest.
-func combination(lists [][]string, n int) []string {
-	values := make([]string, len(lists))
-	for i, list := range slices.Backward(lists) {
-		values[i], n = list[n%len(list)], n/len(list)
+// link appends the columns of another list.
+func (l *valueList) link(other valueList, mark string) error {
+	if len(l.values) != len(other.values) {
+		return console.Usagef("batch", "%s: the lists that belong together have %d and %d values", mark, len(l.values), len(other.values))
 	}
-	return values
+	for i := range l.values {
+		l.values[i] = append(l.values[i], other.values[i]...)
+	}
+	l.names = append(l.names, other.names...)
+	return nil
 }
 
-// fillTemplate fills in the template in one pass, because a value may look like a placeholder.
-func fillTemplate(template string, values []string, number int) string {
-	quoted := make([]string, len(values))
-	for i, value := range values {
-		quoted[i] = shellWord(value)
+// checkValues requires the same number of columns of each value of a list, and returns how many
+// each job has.
+func checkValues(lists []valueList) (columns int, err error) {
+	for _, l := range lists {
+		for i, value := range l.values {
+			switch bad := slices.IndexFunc(value, func(text string) bool { return !quotable(text) }); {
+			case len(value) != len(l.values[0]) || l.names != nil && len(value) != len(l.names):
+				return 0, console.Usagef("batch", "value %d, %s, has %s, and others have more or fewer: see --colsep", i+1, console.Quote(strings.Join(value, " ")), plural(len(value), "column"))
+			case bad >= 0:
+				return 0, console.Usagef("batch", "no quotes keep cmd.exe from reading %s as more than a value; rename it, or write the job into a list", console.Quote(value[bad]))
+			}
+		}
+		columns += len(l.values[0])
 	}
-	all := strings.Join(quoted, " ")
-	places := []string{"{}", all, "{#}", strconv.Itoa(number)}
-	for i, value := range quoted {
-		places = append(places, fmt.Sprintf("{%d}", i+1), value)
+	return columns, nil
+}
+
+// combination returns the values of job n. The last list varies fastest.
+func combination(lists []valueList, n int) (columns []string) {
+	picked := make([][]string, len(lists))
+	for i, l := range slices.Backward(lists) {
+		picked[i], n = l.values[n%len(l.values)], n/len(l.values)
 	}
-	if out := strings.NewReplacer(places...).Replace(template); out != template {
-		return out
+	return slices.Concat(picked...)
+}
+
+// readValues reads a file with one value on each line.
+func readValues(e *Env) func(file string) ([]string, error) {
+	return func(file string) ([]string, error) {
+		f, from, err := openList(e, file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // only read from
+		text, _, err := readText(f, from, "batch")
+		if err != nil || text == "" {
+			return nil, err
+		}
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		if slices.ContainsFunc(lines, func(line string) bool { return strings.ContainsRune(line, 0) }) {
+			return nil, console.Usagef("batch", "there is a NUL byte in %s: give one value on each line", from)
+		}
+		if !slices.ContainsFunc(lines, func(line string) bool { return !strings.HasSuffix(line, "\r") }) {
+			for i := range lines {
+				lines[i] = strings.TrimSuffix(lines[i], "\r")
+			}
+		}
+		return lines, nil
 	}
-	return template + " " + all
 }
 
 // isPlain reports whether a value needs no quotes.

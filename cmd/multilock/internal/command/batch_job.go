@@ -120,8 +120,8 @@ func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 
 // variables is the job's environment. The variable that marks its processes comes last.
 func (r *batchRun) variables(a batch.Attempt) []string {
-	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
-	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
+	vars := append(make([]string, 0, len(r.environ)+6), r.environ...)
+	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number), "MULTILOCK_SLOT="+strconv.Itoa(a.Slot))
 	if r.opt.fence {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(a.Fence, 10))
 	}

@@ -93,7 +93,7 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 		needs = listNeeds{needs: []batch.Needs{{From: 1, CPUs: o.needs.CPUs, Memory: o.needs.Memory}}, lines: []int32{0}}
 	}
 	if len(o.args) > 0 {
-		list, err := listOfArgs(o.args)
+		list, err := argList{files: o.argFiles, colsep: o.colsep, header: o.header != "", read: readValues(e)}.jobs(o.args)
 		list.needs = needs
 		return list, err
 	}

@@ -253,7 +253,7 @@ func TestListsThatAreRefusedByLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []batch.Job{{Name: "with space", Command: "printf 'a\tb'"}, {Name: "b", Command: long}}, list.jobs)
 	require.Equal(t, []string{"the text before a tab is the name of a job, and the name in line 1 has a space"}, list.remarks)
-	_, err = listOfArgs([]string{"echo {} {}", ":::", "a", long[:len(long)/2]})
+	_, err = argList{}.jobs([]string{"echo {} {}", ":::", "a", long[:len(long)/2]})
 	require.ErrorContains(t, err, "the command of job 2 has ")
 }
 
