@@ -249,3 +249,22 @@ func TestBatchOfValuesInFiles(t *testing.T) {
 		require.Contains(t, got.stderr, why, args)
 	}
 }
+
+// Many failures are grouped by how they ended, and each is described once over all hosts: by the one
+// that ran it.
+func TestBatchGroupsFailures(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := []string{"batch", "-j3", "exit {}", ":::", "1", "2", "3", "0", "3", "3", "4"}
+	got := s.run(list...)
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, "^multilock: 3 jobs failed with exit code 3: 3, 5, 6\n"+
+		"multilock: 1 job failed with exit code 1: 1\n.* code 2: 2\n.* code 4: 7\n"+
+		`multilock: their output: multilock -d \S+ logs --failed`+"\n.*--retry-failed.*\n.*not everything is done\n$", got.stderr)
+	require.Equal(t, got.stderr, s.run(list...).stderr, "nothing is left to do, so all are described")
+
+	s.must("clean", "--results", "1")
+	got = s.run(list...)
+	require.Contains(t, got.stderr, `job "1" failed with exit code 1`)
+	require.Contains(t, got.stderr, "5 jobs failed on other hosts or before")
+}

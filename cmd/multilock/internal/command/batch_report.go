@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -33,6 +35,11 @@ type batchView struct {
 	Error      string            `json:"error,omitempty"`
 
 	err error
+	// told are the failures that this process describes: those of its own jobs, so that each failure
+	// of a list is described once over all hosts; or all, if it has run none.
+	told   []batchFailedView
+	place  place.Place
+	output string // what to type, or where to look, for the output of all failures
 }
 
 type batchFailedView struct {
@@ -48,6 +55,7 @@ func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed tim
 	if r.Trouble != nil {
 		v.Trouble = r.Trouble.Error()
 	}
+	v.place = src.Place
 	v.addFailures(r.Failures, src, o)
 	return v
 }
@@ -56,13 +64,21 @@ func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, 
 	if len(failures) == 0 {
 		return
 	}
+	v.output = v.place.Command("logs", "--failed")
+	if dir := cmp.Or(o.logs, o.results); dir != "" || !src.Place.IsFiles() {
+		v.output = logsPath(src, dir)
+	}
 	where := func(name string) string { return "" }
 	if found, stop, err := findOutput(src, cmp.Or(o.logs, o.results)); err == nil {
 		defer stop()
 		where = found
 	}
 	for _, f := range failures {
-		v.Failures = append(v.Failures, batchFailedView{show.FailureOf(f), where(f.Name)})
+		failed := batchFailedView{show.FailureOf(f), where(f.Name)}
+		v.Failures = append(v.Failures, failed)
+		if v.Ran == 0 || f.By == src.Self {
+			v.told = append(v.told, failed)
+		}
 	}
 }
 
@@ -82,11 +98,8 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 	if errors.As(v.err, new(*batch.ManifestError)) {
 		return v.err
 	}
-	for _, f := range v.Failures[:min(len(v.Failures), maxProblems)] {
-		e.Say("%s", f.line())
-	}
-	if more := v.Failed - maxProblems; more > 0 {
-		e.Say("and %d more have failed; see: multilock status --results", more)
+	for _, line := range v.failureLines() {
+		e.Say("%s", line)
 	}
 	o.output.tell(e, &o.common, v.Incomplete)
 	if v.Trouble != "" && (o.Verbose || v.err != nil) {
@@ -100,6 +113,44 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 		return v.err
 	}
 	return errors.Join(v.err, e.Print("%s\n", v.summary()))
+}
+
+// maxDescribed is how many failures are described one by one.
+const maxDescribed = 3
+
+// failureLines describes a few failures one by one, and more of them grouped by how they ended.
+func (v batchView) failureLines() (lines []string) {
+	switch {
+	case v.Failed == 0:
+		return nil
+	case len(v.told) <= maxDescribed:
+		for _, f := range v.told {
+			lines = append(lines, f.line())
+		}
+	default:
+		lines = append(v.groups(), "their output: "+v.output)
+	}
+	if more := v.Failed - len(v.told); more > 0 {
+		lines = append(lines, fmt.Sprintf("%s failed on other hosts or before; see: %s", plural(more, "job"), v.place.Command("status", "--results")))
+	}
+	return append(lines, "to run what failed again, add --retry-failed to this command")
+}
+
+// groups names the failures that ended in the same way together, the most frequent end first.
+func (v batchView) groups() (lines []string) {
+	names := map[string][]string{}
+	for _, f := range v.told {
+		names[f.How()] = append(names[f.How()], f.Name)
+	}
+	ends := slices.Sorted(maps.Keys(names))
+	slices.SortStableFunc(ends, func(a, b string) int { return len(names[b]) - len(names[a]) })
+	for _, how := range ends[:min(len(ends), maxProblems)] {
+		lines = append(lines, fmt.Sprintf("%s failed %s: %s", plural(len(names[how]), "job"), how, show.Listed(names[how])))
+	}
+	if more := len(ends) - maxProblems; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d other ends", more))
+	}
+	return lines
 }
 
 func (v batchView) summary() string {

@@ -71,6 +71,19 @@ func Listed(names []string) string {
 	return text
 }
 
+// How says how the job failed, without its host: "with exit code 3".
+func (f Failure) How() string {
+	switch {
+	case f.Foreign != "":
+		return "and its result cannot be understood"
+	case f.Signal != "":
+		return "by signal " + f.Signal
+	case f.Why != "":
+		return fmt.Sprintf("with exit code %d (%s)", f.Exit, f.Why)
+	}
+	return fmt.Sprintf("with exit code %d", f.Exit)
+}
+
 // Sentence describes the failure.
 func (f Failure) Sentence() string {
 	text := Subject(f.Name) + " failed"
