@@ -85,7 +85,7 @@ func TestWaiters(t *testing.T) {
 	for _, size := range []int{5, many} {
 		proxy, place := pglab.NewProxy(t, s.Address, 0), schema()
 		waiting := func() int {
-			n, _ := strconv.Atoi(s.Value("SELECT count(*) FROM " + place + ".wait"))
+			n, _ := strconv.Atoi(s.Value("SELECT count(*) FROM " + place + ".entry WHERE key LIKE 'wait/%'"))
 			return n
 		}
 		idle := func() {

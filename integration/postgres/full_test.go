@@ -82,7 +82,7 @@ func TestFullJournal(t *testing.T) {
 	src := impatient(t, s, place)
 	lock := hold(t, src, "nightly", long)
 	_, done := wait(t, src, "nightly")
-	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }, watchdog, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".entry WHERE key LIKE 'wait/%'") == "1" }, watchdog, 10*time.Millisecond)
 	s.Fill()
 	s.Exhaust()
 	_, err := multilock.TryAcquire(within(t), src, "other", multilock.Options{})

@@ -22,10 +22,10 @@ func TestSweep(t *testing.T) {
 			b.Struck, b.Other = open(t, proxy.Address, pglock.DefaultSchema, group), open(t, s.Address, pglock.DefaultSchema, group)
 			makeSchema(t, b.Other)
 			b.Token = func() string {
-				return s.Value(fmt.Sprintf("SELECT token FROM multilock.lock WHERE grp = '%s' AND name = 'nightly'", group))
+				return s.Value(fmt.Sprintf("SELECT convert_from(value, 'UTF8')::jsonb->>'token' FROM multilock.entry WHERE key = 'lock/%s/nightly'", group))
 			}
 			b.Gone = func() { // nobody's place in the line is left
-				require.Equal(t, "0", s.Value(fmt.Sprintf("SELECT count(*) FROM multilock.wait WHERE grp = '%s'", group)))
+				require.Equal(t, "0", s.Value(fmt.Sprintf("SELECT count(*) FROM multilock.entry WHERE key LIKE 'wait/%s/%%'", group)))
 			}
 			return b
 		})

@@ -1,12 +1,7 @@
 package etcdlock
 
 import (
-	"context"
-	"errors"
-	"strings"
-
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"time"
 
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
@@ -17,19 +12,28 @@ const pkg = "etcdlock"
 // Options say where the locks live, and which are meant.
 type Options = remote.Options[Place]
 
-// Source is the locks of one group below one prefix, and the results of the jobs that ran
-// under them.
+// Source is the locks of one group below one prefix, and the results of the jobs that ran under
+// them.
 type Source struct {
-	remote.Member
+	remote.Table
 	*server
-	leases *leases
-	root   string // of all keys, with a slash
-	silent bool   // no history tells of its locks
 }
 
-type keyValue = mvccpb.KeyValue
+var _ interface {
+	source.NameChecker
+	source.GroupLister
+	source.QueueLister
+	source.Known
+	source.Changes
+	source.Journal
+	source.Retention
+	source.ManifestStore
+	source.ManifestReader
+	source.Registrar
+} = (*Source)(nil)
 
-var _ source.NameChecker = (*Source)(nil)
+// limits are those of a request: 1.5 MB, and conditions on 128 keys.
+var limits = remote.Limits{Value: 1 << 20, Parts: 64, Unheard: time.Minute, Server: "etcd"}
 
 // Open prepares to use the locks of a group. It does not talk to the servers: the first call
 // that needs them does. The error is source.ErrInvalid for a place or a group that cannot be
@@ -43,61 +47,21 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{Member: member, server: server, leases: &leases{server: server}, root: server.at.prefix + "/"}, nil
+	return &Source{remote.NewTable(member, server, server.at.prefix+"/", limits), server}, nil
 }
 
 // Close ends the connections. Locks that were acquired through the source stay held, and can be
 // neither renewed nor released any more.
 func (s *Source) Close() error { return s.disconnect() }
 
-// The kinds of keys: ROOT/KIND/GROUP/NAME.
-const (
-	lockKind     = "lock"   // the record of who holds the lock
-	lifeKind     = "life"   // the holder's sign of life, under its lease
-	waitKind     = "wait"   // the tickets of those who wait, each under a lease
-	brokeKind    = "broke"  // the token of the last acquisition that was broken
-	resultKind   = "result" // how the last job ended
-	changesKind  = "changes"
-	manifestKind = "manifest"
-	historyKind  = "history"
-	dayKind      = "day"   // how many days the history has: see journal.go
-	queueKind    = "queue" // of those who stand in line with --fair
-	registerKind = "register"
-)
-
-const separator = "/"
-
-// all is the beginning of all keys of a kind in the group.
-func (s *Source) all(kind string) string { return s.root + kind + separator + s.Group() + separator }
-
-func (s *Source) key(kind, name string) string { return s.all(kind) + name }
-
-// Names implements source.Source.
-func (s *Source) Names(ctx context.Context) ([]string, error) {
-	return s.list(ctx, "list the locks", lockKind)
+// Queue implements source.Queueing.
+func (s *Source) Queue(name string) (source.Queue, error) {
+	line, err := s.Line(name)
+	return queue{&Source{line, s.server}}, err
 }
 
-// list gives the names for which the group has a key of a kind, sorted, as the server does.
-func (s *Source) list(ctx context.Context, op, kind string) ([]string, error) {
-	resp, err := s.read(ctx, op, "", clientv3.OpGet(s.all(kind), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, kv := range got(resp, 0) {
-		if name := strings.TrimPrefix(string(kv.Key), s.all(kind)); s.CheckName(name) == nil {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
+// queue is a source of tickets.
+type queue struct{ *Source }
 
-// held compares the acquisition that a lock's key was created by.
-func held(key string, created int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(key), "=", created)
-}
-
-// absent compares that there is no such key.
-func absent(key string) clientv3.Cmp { return held(key, 0) }
-
-var errGone = errors.New("its key is not there any more: the lock was broken or removed")
+// Close implements source.Queue. The connections are the source's.
+func (q queue) Close() error { return nil }

@@ -27,7 +27,6 @@ type grant struct {
 	// tainted: something that was sent with it may still be carried out. Nobody is to use it
 	// again, so that it ends with the lease.
 	tainted atomic.Bool
-	waited  bool // a contender has seen that it was granted
 
 	mu   sync.Mutex
 	good boottime.Instant // the moment before the last sign of life that was confirmed
@@ -129,9 +128,6 @@ func (g *grant) since() boottime.Instant {
 	defer g.mu.Unlock()
 	return g.good
 }
-
-// carries says whether a key hangs on this very lease.
-func (g *grant) carries(kv *keyValue) bool { return kv != nil && kv.Lease == int64(g.id) }
 
 // renew gives a sign of life. The error is rpctypes.ErrLeaseNotFound if the lease has ended.
 func (g *grant) renew(ctx context.Context, limit time.Duration) error {

@@ -123,16 +123,3 @@ func FuzzURL(f *testing.F) {
 		require.Len(t, again.endpoints, len(a.endpoints))
 	})
 }
-
-// FuzzContents: whatever is where a manifest should be, no more parts are read than a manifest has.
-func FuzzContents(f *testing.F) {
-	for _, seed := range []string{"", "{}", `{"v":1,"id":"x","parts":-1}`, `{"v":1,"id":"x","parts":1e9}`, `{"v":1,"id":"x","parts":64}`} {
-		f.Add([]byte(seed))
-	}
-	s := &Source{server: &server{}}
-	f.Fuzz(func(t *testing.T, value []byte) {
-		if c, err := (shelf{s}).decode(&keyValue{Value: value}); err == nil {
-			require.LessOrEqual(t, c.Parts, mostParts)
-		}
-	})
-}

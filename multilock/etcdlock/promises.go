@@ -37,13 +37,8 @@ func (s *Source) Promises() []source.Promise {
 
 // Examine implements source.Examiner.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
-	key := s.root + "doctor"
-	_, _, err := s.commit(ctx, transaction{then: []clientv3.Op{clientv3.OpPut(key, ""), clientv3.OpGet(key)}})
-	if err == nil {
-		_, _, err = s.commit(ctx, transaction{then: []clientv3.Op{clientv3.OpDelete(key)}})
-	}
-	if err != nil {
-		return []source.Finding{source.Unusable("server", s.opError(ctx, "write and read a key", "", err).Error(), "")}
+	if err := s.Try(ctx); err != nil {
+		return []source.Finding{source.Unusable("server", err.Error(), "")}
 	}
 	members := func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)

@@ -19,6 +19,7 @@ type server struct {
 	at      address
 	timeout time.Duration
 	wire    wiretap
+	leases  *leases
 
 	mu     sync.Mutex
 	client *clientv3.Client // nil before the first use
@@ -31,7 +32,9 @@ func newServer(at Place) (*server, error) {
 		return nil, err
 	}
 	timeout, err := remote.Timeout(at.Timeout, DefaultTimeout)
-	return &server{at: a, timeout: timeout}, err
+	s := &server{at: a, timeout: timeout}
+	s.leases = &leases{server: s}
+	return s, err
 }
 
 const (
@@ -87,7 +90,7 @@ const longestTry = 3 * time.Second
 // repeat sends what may be carried out more than once, until it is answered: see remote.Repeat. A
 // member that has no leader says so at once, instead of waiting for one.
 func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(context.Context, *clientv3.Client) error) (doubt bool, err error) {
-	return remote.Repeat(clientv3.WithRequireLeader(ctx), min(limit, s.timeout), longestTry, func(ctx context.Context) (remote.Tried, error) {
+	return remote.Repeat(clientv3.WithRequireLeader(ctx), min(cmp.Or(limit, s.timeout), s.timeout), longestTry, func(ctx context.Context) (remote.Tried, error) {
 		client, err := s.connect()
 		ctx, out := watched(ctx)
 		if err == nil {
@@ -101,74 +104,4 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(conte
 // unreachable says that no member could be talked to, nor could any before.
 func (s *server) unreachable(err error) bool {
 	return !s.wire.answered.Load() && codeOf(err) == codes.Unavailable
-}
-
-// transaction is one request that compares and changes keys, or reads some of one instant.
-type transaction struct {
-	when       []clientv3.Cmp
-	then, or   []clientv3.Op
-	onlyWithin time.Duration // a shorter limit, 0 for the usual one
-}
-
-// commit carries a transaction out, perhaps more than once.
-func (s *server) commit(ctx context.Context, t transaction) (resp *clientv3.TxnResponse, doubt bool, err error) {
-	doubt, err = s.repeat(ctx, cmp.Or(t.onlyWithin, s.timeout), func(ctx context.Context, c *clientv3.Client) (err error) {
-		resp, err = c.Txn(ctx).If(t.when...).Then(t.then...).Else(t.or...).Commit()
-		return err
-	})
-	return resp, doubt, err
-}
-
-// read reads keys of one instant, with all that was acknowledged before.
-func (s *server) read(ctx context.Context, op, name string, gets ...clientv3.Op) (*clientv3.TxnResponse, error) {
-	resp, _, err := s.commit(ctx, transaction{then: gets})
-	return resp, s.opError(ctx, op, name, err)
-}
-
-// get reads one key, nil if there is none.
-func (s *server) get(ctx context.Context, op, name, key string) (*keyValue, error) {
-	resp, err := s.read(ctx, op, name, clientv3.OpGet(key))
-	if err != nil {
-		return nil, err
-	}
-	return first(resp, 0), nil
-}
-
-// valueOf is what is there, nil for nothing.
-func valueOf(kv *keyValue) []byte {
-	if kv == nil {
-		return nil
-	}
-	return kv.Value
-}
-
-// watch tells what happens to a key, or to what else the options say, until that is over.
-func (s *server) watch(ctx context.Context, tell func([]*clientv3.Event), key string, opts ...clientv3.OpOption) {
-	client, err := s.connect()
-	if err != nil {
-		return
-	}
-	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
-		if len(resp.Events) > 0 {
-			tell(resp.Events)
-		}
-	}
-}
-
-// removals tells of removals alone.
-func (s *server) removals(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
-	s.watch(ctx, func([]*clientv3.Event) { tell() }, key, append(opts, clientv3.WithFilterPut())...)
-}
-
-// got is what the i-th read of a transaction has found.
-func got(resp *clientv3.TxnResponse, i int) []*keyValue {
-	return resp.Responses[i].GetResponseRange().Kvs
-}
-
-// first is the first of that, nil if there is nothing.
-func first(resp *clientv3.TxnResponse, i int) *keyValue {
-	if kvs := got(resp, i); len(kvs) > 0 {
-		return kvs[0]
-	}
-	return nil
 }

@@ -30,7 +30,7 @@ const maxManifest = 16<<20 - 4<<10
 // Publish implements source.ManifestStore. The one command that inserts the manifest
 // where there is none returns the one that is there then.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
-	if err := (remote.ManifestLimits{Most: maxManifest, Server: "a document of MongoDB"}).Check(manifest); err != nil {
+	if err := remote.CheckManifest(manifest, maxManifest, "a document of MongoDB"); err != nil {
 		return nil, err
 	}
 	var current []byte

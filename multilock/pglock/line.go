@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -25,62 +26,69 @@ const (
 	deaf   = time.Second
 	// patience is for how many seconds a place in the line is kept without a sign of life.
 	patience = 12
-	unheard  = 10 * time.Minute
 )
 
-// waits finds who waits and has given a sign of life; if he listens, that connection has to stand:
-// with a process that ends its connections end.
+// alive finds entries whose writer is not known to be dead: who waits has given a sign of life, and if it
+// listens, that connection has to stand, for with a process that ends its connections end.
 var (
 	recent = `w.seen > clock_timestamp() - interval '` + strconv.Itoa(patience) + ` seconds'`
-	waits  = recent + ` AND (w.listener = 0 OR EXISTS (SELECT FROM pg_stat_get_activity(w.listener)))`
+	alive  = `(w.channel IS NULL OR ` + recent + ` AND (w.listener = 0 OR EXISTS (SELECT FROM pg_stat_get_activity(w.listener))))`
 )
 
-// tellNext tells the first who waits, if the lock is free.
-func (s *Source) tellNext(name string) statement {
-	return s.sql(`SELECT pg_notify(w.channel, w.mark) FROM (SELECT channel, mark FROM @wait w WHERE w.grp = $1 AND w.name = $2 AND `+waits+` ORDER BY id LIMIT 1) w
-		WHERE NOT EXISTS (SELECT FROM @lock WHERE grp = $1 AND name = $2)`, s.group, name)
+// pulse is a contender's: its place among those who wait, and then the row of its lock.
+type pulse struct {
+	*server
+	ticket string // its key, "" as long as it does not wait
+	good   atomic.Pointer[boottime.Instant]
 }
 
-// leave takes somebody out of the line.
-func (s *server) leave(mark string) statement {
-	return s.sql(`DELETE FROM @wait WHERE mark = $1`, mark)
-}
+// Pulse implements remote.Store.
+func (s *server) Pulse(context.Context, time.Duration) remote.Pulse { return &pulse{server: s} }
 
-// line is a contender's place among those who wait. Of the nil pointer nobody waits.
-type line struct {
-	*remote.News
-	crowd *crowd
-	mark  string
-
-	mu    sync.Mutex
-	token string // whose the lock was when it was refused last
-}
-
-func (l *line) refused(token string) {
-	if l == nil {
-		return
+// Settle implements remote.Pulse. It never ends.
+func (p *pulse) Settle(_ context.Context, a remote.Applied, failed error) (gone bool, err error) {
+	if failed == nil && a.Done {
+		p.good.Store(&a.Since)
+		p.Close(true)
 	}
-	l.mu.Lock()
-	l.token = token
-	l.mu.Unlock()
-	l.crowd.add(l)
-	l.Refused()
+	return false, failed
 }
 
-func (l *line) leave() {
-	if l != nil {
-		l.crowd.remove(l)
+// Since implements remote.Pulse.
+func (p *pulse) Since() boottime.Instant {
+	if good := p.good.Load(); good != nil {
+		return *good
 	}
+	return boottime.Now()
 }
 
-// Wake implements source.Contender: from now on this contender waits.
-func (c *contender) Wake() <-chan struct{} {
-	if c.waiting == nil {
-		c.waiting = &line{News: remote.NewNews(unheard), crowd: c.src.crowd, mark: source.NewToken()}
-		c.News = c.waiting.News
-		c.src.crowd.add(c.waiting) // it begins to listen
+// Await implements remote.Pulse.
+func (p *pulse) Await(_ context.Context, w remote.Wait) {
+	p.ticket = w.Ticket
+	p.crowd.add(w)
+}
+
+// Beat implements remote.Pulse.
+func (p *pulse) Beat(ctx context.Context, h *remote.Held, limit time.Duration) (mine bool, err error) {
+	a, err := p.Apply(ctx, remote.Txn{
+		Then: []remote.Write{{Key: h.Lock, Beat: h.Created}}, Show: []remote.Range{{Key: h.Lock, Keys: true}}, Limit: limit,
+	})
+	if err == nil {
+		p.good.Store(&a.Since)
+		mine = len(a.Found[0]) > 0 && a.Found[0][0].Created == h.Created
 	}
-	return c.waiting.Wake()
+	return mine, err
+}
+
+// Tainted implements remote.Pulse: what is carried out late counts for nothing.
+func (p *pulse) Tainted() bool { return false }
+
+// Close implements remote.Pulse.
+func (p *pulse) Close(bool) {
+	if p.ticket != "" {
+		p.crowd.remove(p.ticket)
+		p.ticket = ""
+	}
 }
 
 // crowd is all who wait through a source. One connection listens for them.
@@ -89,7 +97,7 @@ type crowd struct {
 	channel string
 
 	mu    sync.Mutex
-	lines map[string]*line // by their marks
+	lines map[string]remote.Wait // by their tickets
 
 	begin func() // to listen, with the first who waits
 	close func()
@@ -98,7 +106,7 @@ type crowd struct {
 }
 
 func newCrowd(s *server) *crowd {
-	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}}
+	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]remote.Wait{}}
 	ctx, stop := context.WithCancel(context.Background())
 	c.close = stop
 	c.begin = sync.OnceFunc(func() {
@@ -108,32 +116,32 @@ func newCrowd(s *server) *crowd {
 	return c
 }
 
-func (c *crowd) add(l *line) {
+func (c *crowd) add(w remote.Wait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines[l.mark] = l
+	c.lines[w.Ticket] = w
 	c.begin()
 }
 
-func (c *crowd) remove(l *line) {
+func (c *crowd) remove(ticket string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.lines, l.mark)
+	delete(c.lines, ticket)
 }
 
 // all are those who wait now.
-func (c *crowd) all() []*line {
+func (c *crowd) all() []remote.Wait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Values(c.lines))
 }
 
-func (c *crowd) tell(mark string) {
+func (c *crowd) tell(ticket string) {
 	c.mu.Lock()
-	l := c.lines[mark]
+	w, waits := c.lines[ticket]
 	c.mu.Unlock()
-	if l != nil {
-		l.Tell()
+	if waits {
+		w.Tell()
 	}
 }
 
@@ -207,12 +215,16 @@ func (c *crowd) watch(ctx context.Context) {
 }
 
 // check tells those who have lost their place, and the first if the lock has passed on.
-func (c *crowd) check(ctx context.Context, lines []*line) {
-	answers, err := c.do(ctx, "wait", "",
-		c.sql(`UPDATE @wait SET seen = clock_timestamp(), listener = $2::int WHERE channel = $1`, c.channel, c.listener.Load()),
-		c.sql(`DELETE FROM @wait WHERE mark IN (SELECT mark FROM @wait w WHERE NOT `+recent+` FOR UPDATE SKIP LOCKED)`),
-		c.sql(`SELECT me.mark, l.token, NOT EXISTS (SELECT FROM @wait w WHERE w.grp = me.grp AND w.name = me.name AND w.id < me.id AND `+waits+`)
-			FROM @wait me LEFT JOIN @lock l ON l.grp = me.grp AND l.name = me.name WHERE me.channel = $1`, c.channel))
+func (c *crowd) check(ctx context.Context, lines []remote.Wait) {
+	answers, _, err := c.request(ctx, false, 0, func() []statement {
+		return []statement{
+			c.sql(`UPDATE @entry SET seen = clock_timestamp(), listener = $2::int WHERE channel = $1`, c.channel, c.listener.Load()),
+			c.sql(`DELETE FROM @entry WHERE key IN (SELECT key FROM @entry w WHERE channel IS NOT NULL AND NOT ` + recent + ` FOR UPDATE SKIP LOCKED)`),
+			c.sql(`SELECT me.key, coalesce(l.created, 0), NOT EXISTS (SELECT FROM @entry w WHERE w.key >= me.line AND w.key < rtrim(me.line, '/') || '0' AND w.created < me.created AND `+alive+`)
+				FROM (SELECT key, created, regexp_replace(key, '[^/]*$', '') AS line FROM @entry WHERE channel = $1) me
+				LEFT JOIN @entry l ON l.key = regexp_replace(me.key, 'wait/([^/]*/[^/]*)/[^/]*$', 'lock/\1')`, c.channel),
+		}
+	})
 	if err != nil {
 		return
 	}
@@ -220,14 +232,11 @@ func (c *crowd) check(ctx context.Context, lines []*line) {
 	for _, r := range answers[2].rows {
 		places[r.text(0)] = r
 	}
-	for _, l := range lines {
-		l.mu.Lock()
-		seen := l.token
-		l.mu.Unlock()
-		place, there := places[l.mark]
+	for _, w := range lines {
+		place, there := places[w.Ticket]
 		// The lock has passed on; or it is free, and was, for whoever was ahead is no more.
-		if !there || place.is(2) && (place.isNull(1) || place.text(1) != seen) {
-			l.Tell()
+		if !there || place.is(2) && (place.number(1) == 0 || place.number(1) != w.Held) {
+			w.Tell()
 		}
 	}
 }

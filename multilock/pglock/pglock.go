@@ -2,6 +2,8 @@ package pglock
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
@@ -15,17 +17,26 @@ type Options = remote.Options[Place]
 // Source is the locks of one group in one schema, and the results of the jobs that ran under
 // them.
 type Source struct {
-	remote.Member
+	remote.Table
 	*server
-	crowd *crowd
-	group string // as it stands in the tables
-	quiet bool   // no history tells of its locks
 }
 
-var (
-	_ source.NameChecker = (*Source)(nil)
-	_ source.Timekeeper  = (*Source)(nil)
-)
+var _ interface {
+	source.NameChecker
+	source.Timekeeper
+	source.GroupLister
+	source.QueueLister
+	source.Known
+	source.Changes
+	source.Journal
+	source.Retention
+	source.ManifestStore
+	source.ManifestReader
+	source.Registrar
+} = (*Source)(nil)
+
+// limits are for parts that are sent quickly. A waiter is told, or a look for all of a process finds out.
+var limits = remote.Limits{Value: 1 << 20, Parts: 64, Unheard: 10 * time.Minute, Server: "PostgreSQL"}
 
 // Open prepares to use the locks of a group. It does not talk to the server: the first call that
 // needs it does. The error is source.ErrInvalid for a place or a group that cannot be used.
@@ -38,7 +49,7 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{Member: member, server: server, crowd: newCrowd(server), group: opt.Group}, nil
+	return &Source{remote.NewTable(member, server, "", limits), server}, nil
 }
 
 // Close ends the connections. Locks that were acquired through the source stay held, and can be
@@ -49,16 +60,26 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Names implements source.Source.
-func (s *Source) Names(ctx context.Context) ([]string, error) {
-	return s.list(ctx, "list the locks", `SELECT name FROM @lock WHERE grp = $1 ORDER BY name`)
+// Queue implements source.Queueing.
+func (s *Source) Queue(name string) (source.Queue, error) {
+	line, err := s.Line(name)
+	return queue{&Source{line, s.server}}, err
 }
 
-// list gives the texts that a query finds, of which the group is the first parameter.
-func (s *Source) list(ctx context.Context, op, query string, more ...any) (texts []string, err error) {
-	rows, err := s.ask(ctx, op, "", s.sql(query, append([]any{s.group}, more...)...))
-	for _, row := range rows {
-		texts = append(texts, row.text(0))
+// queue is a source of tickets.
+type queue struct{ *Source }
+
+// Close implements source.Queue. The connections are the source's.
+func (q queue) Close() error { return nil }
+
+// Now implements source.Timekeeper.
+func (s *Source) Now(ctx context.Context) (now time.Time, err error) {
+	answers, _, err := s.request(ctx, true, 0, func() []statement { return []statement{s.sql(`SELECT ` + micros)} })
+	if errors.Is(err, errUnmade) { // this needs no schema
+		answers, _, err = s.carryOut(ctx, 0, func() []statement { return []statement{s.sql(`SELECT ` + micros)} })
 	}
-	return texts, err
+	if err != nil {
+		return now, s.OpError(ctx, "read the server's clock", "", err)
+	}
+	return time.UnixMicro(answers[0].rows[0].number(0)), nil
 }

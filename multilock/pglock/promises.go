@@ -26,8 +26,8 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitOneClock, "the server's; after a failover it is another one's, so the servers need clocks that agree"),
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, at one instant of the primary"),
 		source.Keeps(source.TraitResults, "rows beside the locks, written by the lock's holder alone"),
-		source.Keeps(source.TraitManifest, "a row of 64 MiB at most, which the first host inserts"),
-		source.Keeps(source.TraitHistory, fmt.Sprintf("rows that are kept for %d days; what cannot be written is not in it", kept)),
+		source.Keeps(source.TraitManifest, "parts of 1 MiB, 64 MiB at most, which the first host publishes in one step"),
+		source.Keeps(source.TraitHistory, "rows that are kept for 90 days at least; what cannot be written is not in it"),
 	)
 }
 
@@ -35,17 +35,18 @@ func (s *Source) Promises() []source.Promise {
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.ready(ctx, false)
 	if err == nil {
-		_, err = s.do(ctx, "write and read a row", "", s.sql(`INSERT INTO @wait (mark, grp, name, channel, listener, record, seen) VALUES ($1, 'trial/', '', '', 0, '', clock_timestamp())`, source.NewToken()),
-			s.sql(`DELETE FROM @wait WHERE grp = 'trial/'`))
+		err = s.Try(ctx)
 	}
-	var rows []row
+	var answers []answer
 	if err == nil {
-		rows, err = s.ask(ctx, "look at its settings", "", s.sql(`SELECT current_setting('fsync'), current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication), `+micros))
+		answers, _, err = s.request(ctx, false, 0, func() []statement {
+			return []statement{s.sql(`SELECT current_setting('fsync'), current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication), ` + micros)}
+		})
 	}
 	if err != nil {
-		return []source.Finding{source.Unusable("server", err.Error(), "")}
+		return []source.Finding{source.Unusable("server", s.OpError(ctx, "look at the server", "", err).Error(), "")}
 	}
-	set := rows[0]
+	set := answers[0].rows[0]
 	return []source.Finding{
 		source.Fine("server", fmt.Sprintf("PostgreSQL %d.%d, the schema %s", f.version/10000, f.version%10000, s.named)),
 		findDisk(set.text(0)), findCommit(f), findStandbys(set.text(1), set.number(2)), s.findListening(ctx), remote.FindClock(time.UnixMicro(set.number(3))),

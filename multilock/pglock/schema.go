@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,38 +12,24 @@ import (
 )
 
 // schemaVersion is that of the tables. One of another version is refused.
-const schemaVersion = 1
+const schemaVersion = 2
 
-// tables are what the schema consists of. Times are by the server's clock, but for those in
-// records and events. All of a lock that changes often is in one small table.
+// tables are what the schema consists of. Times are by the server's clock. A row is small, and there is
+// room for another version of it beside it: a sign of life needs no more.
 var tables = []string{
 	`CREATE TABLE IF NOT EXISTS @meta (version int PRIMARY KEY)`,
-	`CREATE TABLE IF NOT EXISTS @lock (
-		grp text COLLATE "C", name text COLLATE "C", token text NOT NULL, record text NOT NULL,
-		step bigint NOT NULL DEFAULT 0, beats bigint NOT NULL DEFAULT 1, acquired timestamptz NOT NULL, seen timestamptz NOT NULL,
-		server timestamptz NOT NULL, PRIMARY KEY (grp, name)
-	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
-	`CREATE TABLE IF NOT EXISTS @wait (
-		mark text PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, grp text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
-		channel text NOT NULL, listener int NOT NULL, record text NOT NULL, seen timestamptz NOT NULL, UNIQUE (grp, name, id)
-	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
-	`CREATE INDEX IF NOT EXISTS wait_channel ON @wait (channel)`,
-	`CREATE TABLE IF NOT EXISTS @broken (grp text COLLATE "C", name text COLLATE "C", token text NOT NULL, PRIMARY KEY (grp, name))`,
-	`CREATE TABLE IF NOT EXISTS @result (
-		grp text COLLATE "C", name text COLLATE "C", result text, commits bigint NOT NULL, PRIMARY KEY (grp, name) INCLUDE (commits)
-	)`,
-	`CREATE TABLE IF NOT EXISTS @list (grp text COLLATE "C" PRIMARY KEY, id text NOT NULL, sum text NOT NULL, content bytea NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS @history (
-		grp text COLLATE "C", xid xid8 DEFAULT pg_current_xact_id(), id text COLLATE "C", at timestamptz NOT NULL, event text NOT NULL,
-		PRIMARY KEY (grp, id), UNIQUE (grp, xid, id)
-	)`,
-	`CREATE INDEX IF NOT EXISTS history_at ON @history (grp, at, id)`,
-	`CREATE TABLE IF NOT EXISTS @register (
-		grp text COLLATE "C", name text COLLATE "C", value bytea NOT NULL, number bigint NOT NULL CHECK (number > 0),
-		at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (grp, name)
-	)`,
-	`CREATE SEQUENCE IF NOT EXISTS @fence`,
+	`CREATE TABLE IF NOT EXISTS @entry (
+		key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, created bigint NOT NULL, changed bigint NOT NULL, version bigint NOT NULL DEFAULT 1,
+		at timestamptz NOT NULL DEFAULT clock_timestamp(), seen timestamptz NOT NULL DEFAULT clock_timestamp(), beats bigint NOT NULL DEFAULT 1,
+		server timestamptz NOT NULL DEFAULT pg_postmaster_start_time(), channel text, listener int, xid xid8 NOT NULL DEFAULT pg_current_xact_id()
+	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)`,
+	`CREATE INDEX IF NOT EXISTS entry_channel ON @entry (channel) WHERE channel IS NOT NULL`,
+	`CREATE INDEX IF NOT EXISTS entry_fed ON @entry (xid, key) WHERE ` + fed,
+	`CREATE SEQUENCE IF NOT EXISTS @revision`,
 }
+
+// fed are the entries that a feed can read: those of the history.
+const fed = `starts_with(key, 'history/')`
 
 // grants are what another user needs than the one who has made them.
 func (s *server) grants() []string {
@@ -98,7 +82,7 @@ func (s *server) ready(ctx context.Context, look bool) (facts, error) {
 			}
 		}
 		s.lax.Store(!found.waits())
-		return found, s.opError(ctx, "ask the server who it is", "", err)
+		return found, err
 	})
 }
 
@@ -116,6 +100,8 @@ func (s *server) learn(ctx context.Context) (f facts, err error) {
 	switch {
 	case f.encoding != "UTF8":
 		return f, s.refuse("the database is encoded in " + f.encoding + ", which not every name fits into: use one in UTF8")
+	case r.number(4) < schemaVersion:
+		return f, s.refuse(fmt.Sprintf("the schema %s is that of an older multilock (version %d, this one needs %d): name another one with ?schema=, or drop it if nothing in it is needed any more", s.named, r.number(4), schemaVersion))
 	case r.number(4) != schemaVersion:
 		return f, s.refuse(fmt.Sprintf("the schema %s has version %d, and this multilock knows %d", s.named, r.number(4), schemaVersion))
 	}
@@ -171,24 +157,6 @@ func (s *server) mayCreate(err error) error {
 
 // errUnmade says that there is no schema.
 var errUnmade = errors.New("the schema was never made")
-
-// isLook says whether statements change nothing.
-func isLook(statements []statement) bool {
-	return !slices.ContainsFunc(statements, func(st statement) bool {
-		return !strings.HasPrefix(st.text, "SELECT") || strings.Contains(st.text, "pg_notify(")
-	})
-}
-
-// imagine answers a look at a server without a schema: as if there were one with nothing in it.
-func (s *server) imagine(ctx context.Context, limit time.Duration, look []statement) ([]answer, bool, error) {
-	steps := slices.Concat([]statement{{text: `SELECT ` + micros}, {text: "BEGIN"}}, s.creating(false), look, []statement{{text: "ROLLBACK"}})
-	answers, doubt, err := s.carryOut(ctx, limit, func() []statement { return steps })
-	if err != nil {
-		return nil, doubt, s.mayCreate(err)
-	}
-	s.clock.set(answers[0].rows[0].number(0))
-	return answers[len(steps)-1-len(look) : len(steps)-1], doubt, nil
-}
 
 // writable refuses a server that takes no writes, so that the next host of the URL is tried. Newer
 // ones have said so already.

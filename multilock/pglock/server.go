@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -25,6 +26,7 @@ type server struct {
 	timeout  time.Duration
 	pool     *puddle.Pool[*pgconn.PgConn]
 	answered atomic.Bool // it was there once
+	crowd    *crowd
 
 	facts *remote.Facts[facts]
 	lax   atomic.Bool // commits do not wait, as is usual for this user: see safe
@@ -49,6 +51,7 @@ func newServer(at Place) (*server, error) {
 		return nil, err
 	}
 	config.ValidateConnect = writable
+	s.crowd = newCrowd(s)
 	s.pool, err = puddle.NewPool(&puddle.Config[*pgconn.PgConn]{
 		MaxSize: mostConnections,
 		Constructor: func(ctx context.Context) (*pgconn.PgConn, error) {
@@ -131,7 +134,7 @@ const longestTry = 5 * time.Second
 // carryOut has statements carried out as one transaction, until that is answered. They are made
 // anew for each try.
 func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
-	doubt, err = remote.Repeat(ctx, min(limit, s.timeout), longestTry, func(ctx context.Context) (_ remote.Tried, err error) {
+	doubt, err = remote.Repeat(ctx, min(cmp.Or(limit, s.timeout), s.timeout), longestTry, func(ctx context.Context) (_ remote.Tried, err error) {
 		var sent bool
 		answers, sent, err = s.once(ctx, make)
 		return remote.Tried{Doubt: sent && inDoubt(err), Again: passes(err), Told: codeOf(err) != "", Nobody: s.unreachable(err)}, err
@@ -201,23 +204,20 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 	return answers, nil
 }
 
-// repeat is carryOut for what may be carried out more than once. The answers are those to these
-// statements.
-func (s *server) repeat(ctx context.Context, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
-	switch _, err := s.ready(ctx, isLook(statements)); {
-	case errors.Is(err, errUnmade):
-		return s.imagine(ctx, limit, statements)
-	case err != nil:
+// request is carryOut on a server that is known, with its schema: look says that without one the error is
+// errUnmade. The answers are those to these statements.
+func (s *server) request(ctx context.Context, look bool, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
+	if _, err := s.ready(ctx, look); err != nil {
 		return nil, false, err
 	}
-	answers, doubt, err = s.carryOut(ctx, limit, func() []statement { return s.safe(statements) })
-	return answers[max(len(answers)-len(statements), 0):], doubt, err
-}
-
-// request is repeat with an error that names the step.
-func (s *server) request(ctx context.Context, op, name string, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
-	answers, doubt, err = s.repeat(ctx, limit, statements...)
-	return answers, doubt, s.opError(ctx, op, name, err)
+	more := 0
+	answers, doubt, err = s.carryOut(ctx, limit, func() []statement {
+		all := make()
+		safe := s.safe(all)
+		more = len(safe) - len(all)
+		return safe
+	})
+	return answers[min(more, len(answers)):], doubt, err
 }
 
 // safe has what is committed be on disk, and on the standbys that are waited for, whatever is
@@ -227,21 +227,6 @@ func (s *server) safe(statements []statement) []statement {
 		return statements
 	}
 	return append([]statement{{text: `SELECT set_config('synchronous_commit', 'on', true)`}}, statements...)
-}
-
-// ask is request for one query.
-func (s *server) ask(ctx context.Context, op, name string, query statement) ([]row, error) {
-	answers, err := s.do(ctx, op, name, query)
-	if err != nil {
-		return nil, err
-	}
-	return answers[0].rows, nil
-}
-
-// do is request for statements of which nobody has to know how often they were carried out.
-func (s *server) do(ctx context.Context, op, name string, statements ...statement) ([]answer, error) {
-	answers, _, err := s.request(ctx, op, name, s.timeout, statements...)
-	return answers, err
 }
 
 // clock is a reading of the server's clock, carried on by this host's.
@@ -267,13 +252,4 @@ func (c *clock) after(d time.Duration) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read.Add(c.at.Elapsed() + d).UnixMicro()
-}
-
-// Now implements source.Timekeeper.
-func (s *Source) Now(ctx context.Context) (time.Time, error) {
-	rows, err := s.ask(ctx, "read the server's clock", "", s.sql(`SELECT `+micros))
-	if err != nil {
-		return time.Time{}, err
-	}
-	return time.UnixMicro(rows[0].number(0)), nil
 }

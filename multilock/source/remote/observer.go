@@ -43,6 +43,8 @@ type Seen struct {
 	Ours bool
 	// Waiter is the first who waits for it, nil if nobody does, or this contender is the first.
 	Waiter *Waiter
+	entry  *Entry           // that of a table's lock
+	token  string           // as it stands there
 	at     boottime.Instant // when it was so at the latest: what is doubtful counts for the holder
 }
 

@@ -2,16 +2,12 @@ package remote_test
 
 import (
 	"context"
-	"errors"
-	"io"
-	"io/fs"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
@@ -98,70 +94,4 @@ func TestFacts(t *testing.T) {
 	require.Equal(t, 2, asked)
 	_, err = facts.Learn(t.Context(), ask, func(*string) error { return errNoAnswer })
 	require.Equal(t, errNoAnswer, err)
-}
-
-// cabinet is in memory; meanwhile happens between a look at it and what follows.
-type cabinet struct {
-	there     *remote.Contents
-	parts     [][]byte
-	meanwhile func()
-	looks     int
-}
-
-func (s *cabinet) Contents(context.Context, string) (*remote.Contents, error) {
-	s.looks++
-	defer s.meanwhile()
-	return s.there, nil
-}
-
-func (s *cabinet) Put(_ context.Context, _ string, mine remote.Contents, parts [][]byte) (*remote.Contents, error) {
-	if s.there == nil {
-		s.there, s.parts = &mine, parts
-	}
-	return s.there, nil
-}
-
-func (s *cabinet) Part(_ context.Context, _ string, of remote.Contents, n int) ([]byte, error) {
-	if s.there == nil || s.there.ID != of.ID {
-		return nil, remote.ErrRetracted
-	}
-	return s.parts[n], nil
-}
-
-// A group has one manifest: that of the first who has published, whenever that was.
-func TestPublish(t *testing.T) {
-	limits := remote.ManifestLimits{Part: 3, Most: 10, Server: "memory"}
-	empty := func() *cabinet { return &cabinet{meanwhile: func() {}} }
-	s := empty()
-	_, err := remote.OpenManifest(t.Context(), s)
-	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = limits.Publish(t.Context(), s, []byte("eleven byte"))
-	require.ErrorIs(t, err, source.ErrInvalid)
-	require.Equal(t, 1, s.looks, "it was not looked for: it is too large")
-	for range 2 {
-		there, err := limits.Publish(t.Context(), s, []byte("ten bytes."))
-		require.NoError(t, err)
-		require.Equal(t, "ten bytes.", string(there))
-	}
-	there, err := limits.Publish(t.Context(), s, []byte("another"))
-	require.NoError(t, err)
-	require.Equal(t, "ten bytes.", string(there))
-	opened, err := remote.OpenManifest(t.Context(), s)
-	require.NoError(t, err)
-	read, err := io.ReadAll(opened)
-	require.NoError(t, err)
-	require.Equal(t, "ten bytes.", string(read))
-
-	s = empty()
-	s.meanwhile = func() { // another host is faster
-		s.meanwhile = func() {}
-		mine, parts := remote.Cut([]byte("first"), 3)
-		s.there, s.parts = &mine, parts
-	}
-	there, err = limits.Publish(t.Context(), s, []byte("second"))
-	require.NoError(t, err)
-	require.Equal(t, "first", string(there))
-	s.meanwhile = func() { s.there = nil } // it is retracted
-	_, err = limits.Publish(t.Context(), s, []byte("second"))
-	require.True(t, errors.Is(err, remote.ErrRetracted) && errors.Is(err, source.ErrPassing), err)
 }

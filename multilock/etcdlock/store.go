@@ -1,0 +1,288 @@
+package etcdlock
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+type keyValue = mvccpb.KeyValue
+
+var _ remote.Store = (*server)(nil)
+
+// Apply implements remote.Store, with one transaction. A lock's sign of life is a key of its own, under a
+// lease: the lock stays there to be seen when that has ended.
+func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err error) {
+	var when []clientv3.Cmp
+	for _, c := range t.If {
+		when = append(when, compare(c))
+	}
+	then, err := s.writes(ctx, t.Then)
+	if err != nil {
+		return a, err
+	}
+	or, err := s.writes(ctx, t.Else)
+	if err != nil {
+		return a, err
+	}
+	var shown []clientv3.Op
+	for _, r := range t.Show {
+		shown = append(shown, get(r))
+		if r.Life != "" {
+			shown = append(shown, clientv3.OpGet(r.Life, clientv3.WithKeysOnly()))
+		}
+	}
+	var resp *clientv3.TxnResponse
+	a.Doubt, err = s.repeat(ctx, t.Limit, func(ctx context.Context, c *clientv3.Client) (err error) {
+		a.Since = boottime.Now()
+		resp, err = c.Txn(ctx).If(when...).Then(append(then, shown...)...).Else(append(or, shown...)...).Commit()
+		return err
+	})
+	if err != nil {
+		return a, err
+	}
+	a.Done, a.Revision = resp.Succeeded, resp.Header.Revision
+	next := len(resp.Responses) - len(shown)
+	found := func() []*keyValue {
+		next++
+		return resp.Responses[next-1].GetResponseRange().Kvs
+	}
+	for _, r := range t.Show {
+		entries := entriesOf(found())
+		if r.Life != "" {
+			life := found()
+			for i := range entries {
+				if entries[i].Life = process.Gone; len(life) > 0 {
+					entries[i].Life, entries[i].Pulse = process.Alive, life[0].Lease
+				}
+			}
+		}
+		a.Found = append(a.Found, entries)
+	}
+	return a, nil
+}
+
+func compare(c remote.Cond) clientv3.Cmp {
+	created := clientv3.CreateRevision(c.Key)
+	switch c.Field {
+	case remote.IfExists:
+		return clientv3.Compare(created, ">", 0)
+	case remote.IfCreated:
+		return clientv3.Compare(created, "=", c.Number)
+	case remote.IfChanged:
+		return clientv3.Compare(clientv3.ModRevision(c.Key), "=", c.Number)
+	case remote.IfValue:
+		return clientv3.Compare(clientv3.Value(c.Key), "=", string(c.Value))
+	case remote.IfSilent:
+		return clientv3.Compare(clientv3.CreateRevision(c.Life), "=", 0)
+	case remote.IfFirst:
+		if c.Number > 0 {
+			return clientv3.Compare(created, ">", c.Number-1).WithPrefix()
+		}
+		return clientv3.Compare(created, "=", 0).WithPrefix()
+	}
+	return clientv3.Compare(created, "=", 0)
+}
+
+// writes are the operations that make some writes. What is to end by itself needs a lease first.
+func (s *server) writes(ctx context.Context, writes []remote.Write) (ops []clientv3.Op, err error) {
+	for _, w := range writes {
+		var under []clientv3.OpOption
+		switch p, _ := w.Pulse.(*pulse); {
+		case p != nil:
+			under = append(under, clientv3.WithLease(p.grant.Load().id))
+		case w.Ends > 0:
+			g := s.leases.grant(ctx, w.Ends)
+			if _, err := g.wait(ctx); err != nil {
+				return nil, err
+			}
+			under = append(under, clientv3.WithLease(g.id))
+		}
+		switch {
+		case w.Beat > 0: // the leases do that
+		case w.Below:
+			ops = append(ops, clientv3.OpDelete(w.Key, clientv3.WithPrefix()))
+		case w.Value == nil:
+			ops = append(ops, clientv3.OpDelete(w.Key))
+			if w.Life != "" {
+				ops = append(ops, clientv3.OpDelete(w.Life))
+			}
+		case w.Life != "":
+			ops = append(ops, clientv3.OpPut(w.Key, string(w.Value)), clientv3.OpPut(w.Life, "", under...))
+		default:
+			ops = append(ops, clientv3.OpPut(w.Key, string(w.Value), under...))
+		}
+	}
+	return ops, nil
+}
+
+func get(r remote.Range) clientv3.Op {
+	var opts []clientv3.OpOption
+	first := r.Key
+	switch {
+	case r.From > r.Key:
+		first = r.From
+		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(r.Key)))
+	case r.Below:
+		opts = append(opts, clientv3.WithPrefix())
+	}
+	switch {
+	case r.Oldest:
+		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	case r.Newest:
+		opts = append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
+	}
+	if r.Before > 0 {
+		opts = append(opts, clientv3.WithMaxCreateRev(r.Before-1))
+	}
+	if r.Keys {
+		opts = append(opts, clientv3.WithKeysOnly())
+	}
+	return clientv3.OpGet(first, append(opts, clientv3.WithLimit(int64(r.Limit)))...)
+}
+
+func entriesOf(kvs []*keyValue) (entries []remote.Entry) {
+	for _, kv := range kvs {
+		entries = append(entries, remote.Entry{
+			Key: string(kv.Key), Value: kv.Value, Created: kv.CreateRevision, Changed: kv.ModRevision, Version: kv.Version,
+			Pulse: kv.Lease, Age: source.Unknown, Silence: source.Unknown,
+		})
+	}
+	return entries
+}
+
+// OpError implements remote.Store.
+func (s *server) OpError(ctx context.Context, op, name string, err error) error {
+	return s.opError(ctx, op, name, err)
+}
+
+// Removals implements remote.Store.
+func (s *server) Removals(key string, below bool) (news <-chan struct{}, end func()) {
+	var opts []clientv3.OpOption
+	if below {
+		opts = append(opts, clientv3.WithPrefix())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	told := remote.NewNews(0)
+	go s.removals(ctx, told.Tell, key, opts...)
+	return told.Wake(), stop
+}
+
+// watch tells what happens to a key, or to what else the options say, until that is over.
+func (s *server) watch(ctx context.Context, tell func([]*clientv3.Event), key string, opts ...clientv3.OpOption) {
+	client, err := s.connect()
+	if err != nil {
+		return
+	}
+	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
+		if len(resp.Events) > 0 {
+			tell(resp.Events)
+		}
+	}
+}
+
+// removals tells of removals alone.
+func (s *server) removals(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
+	s.watch(ctx, func([]*clientv3.Event) { tell() }, key, append(opts, clientv3.WithFilterPut())...)
+}
+
+// feed reads what is there, and then what a watch tells.
+type feed struct {
+	*server
+	below, from string
+	next        string // where to read on, "" once all that was there was read
+	at          int64  // the revision as of which it is read, 0 before; what comes later a watch tells
+	seen        int64  // what was read before this reading began, 0 for nothing
+	told        chan []*clientv3.Event
+	stop        context.CancelFunc
+}
+
+// Feed implements remote.Store.
+func (s *server) Feed(below, from string) remote.Feed {
+	return &feed{server: s, below: below, from: from, next: from}
+}
+
+// pageSize is how many keys are read at a time.
+const pageSize = 500
+
+// Next implements remote.Feed. If there is nothing new, no request is sent.
+func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
+	if entries, err := f.past(ctx); err != nil || len(entries) > 0 {
+		return entries, err
+	}
+	if f.told == nil {
+		f.listen()
+	}
+	for {
+		select {
+		case told, open := <-f.told:
+			if !open { // the watch has ended: what came since is read anew
+				f.stop()
+				f.told, f.next, f.seen, f.at = nil, f.from, f.at, 0
+				return f.past(ctx)
+			}
+			var created []*keyValue
+			for _, e := range told {
+				if f.at = max(f.at, e.Kv.ModRevision); e.IsCreate() {
+					created = append(created, e.Kv)
+				}
+			}
+			if len(created) > 0 {
+				return entriesOf(created), nil
+			}
+		default:
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// past reads what was there in the beginning, until something is found.
+func (f *feed) past(ctx context.Context) (entries []remote.Entry, err error) {
+	for f.next != "" && len(entries) == 0 {
+		a, err := f.Apply(ctx, remote.Txn{Show: []remote.Range{{Key: f.below, Below: true, From: f.next, Limit: pageSize}}})
+		if err != nil {
+			return nil, err
+		}
+		if f.at == 0 {
+			f.at = a.Revision
+		}
+		for _, e := range a.Found[0] {
+			if f.next = e.Key + "\x00"; f.seen < e.Created && e.Created <= f.at {
+				entries = append(entries, e)
+			}
+		}
+		if len(a.Found[0]) < pageSize {
+			f.next = ""
+		}
+	}
+	return entries, nil
+}
+
+func (f *feed) listen() {
+	ctx, stop := context.WithCancel(context.Background())
+	told := make(chan []*clientv3.Event, pageSize)
+	f.told, f.stop = told, stop
+	go func(from int64) {
+		defer close(told)
+		f.watch(ctx, func(events []*clientv3.Event) {
+			select {
+			case told <- events:
+			case <-ctx.Done():
+			}
+		}, f.below, clientv3.WithPrefix(), clientv3.WithRev(from))
+	}(f.at + 1)
+}
+
+// Close implements remote.Feed.
+func (f *feed) Close() error {
+	if f.stop != nil {
+		f.stop()
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package pglock
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+var _ remote.Store = (*server)(nil)
+
+// Apply implements remote.Store: statements that go to the server at once, as one transaction.
+func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err error) {
+	var answers []answer
+	decided := 0
+	answers, a.Doubt, err = s.request(ctx, len(t.Then) == 0, t.Limit, func() (all []statement) {
+		a.Since = boottime.Now()
+		all, decided = s.statements(t)
+		return all
+	})
+	if errors.Is(err, errUnmade) {
+		return remote.Applied{Done: true, Found: make([][]remote.Entry, len(t.Show))}, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Done = len(t.If) == 0
+	if !a.Done {
+		now := answers[decided].rows[0]
+		s.clock.set(now.number(1))
+		a.Done = now.text(0) == "true"
+	}
+	for _, found := range answers[len(answers)-len(t.Show):] {
+		entries, err := entriesOf(found.rows)
+		if err != nil {
+			return a, err
+		}
+		a.Found = append(a.Found, entries)
+	}
+	return a, nil
+}
+
+// values collects the parameters of a statement.
+type values []any
+
+// add is the place of one more parameter.
+func (v *values) add(value any) string {
+	*v = append(*v, value)
+	return "$" + strconv.Itoa(len(*v))
+}
+
+// statements are those of a transaction, of which one decides whether its conditions hold. Two with the same
+// first key come one after the other, so what was decided still holds when the writes are made.
+func (s *server) statements(t remote.Txn) (all []statement, decided int) {
+	then, or := "", ""
+	if len(t.If) > 0 {
+		all = append(all, s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.named+" "+t.If[0].Key))
+		var v values
+		var conds []string
+		for _, c := range t.If {
+			if c.Field == remote.IfSilent { // a sign of life that comes now is waited for, and seen
+				all = append(all, s.sql(`SELECT FROM @entry WHERE key = $1 FOR UPDATE`, c.Key))
+			}
+			conds = append(conds, holds(c, &v))
+		}
+		for _, w := range t.Then {
+			if w.Pulse != nil { // what is carried out when nobody waits for the answer any more counts for nothing
+				conds = append(conds, micros+` < `+v.add(s.clock.after(longestTry))+`::bigint`)
+				break
+			}
+		}
+		decided = len(all)
+		all = append(all, s.sql(`SELECT set_config('multilock.done', (`+strings.Join(conds, ` AND `)+`)::text, true), `+micros, v...))
+		then, or = ` AND current_setting('multilock.done') = 'true'`, ` AND current_setting('multilock.done') = 'false'`
+	}
+	for _, w := range t.Then {
+		all = append(all, s.write(w, then)...)
+	}
+	for _, w := range t.Else {
+		all = append(all, s.write(w, or)...)
+	}
+	for _, r := range t.Show {
+		all = append(all, s.read(r))
+	}
+	return all, decided
+}
+
+// holds is a condition.
+func holds(c remote.Cond, v *values) string {
+	key := v.add(c.Key)
+	there := `EXISTS (SELECT FROM @entry WHERE key = ` + key
+	switch c.Field {
+	case remote.IfExists:
+		return there + `)`
+	case remote.IfCreated:
+		return there + ` AND created = ` + v.add(c.Number) + `::bigint)`
+	case remote.IfChanged:
+		return there + ` AND changed = ` + v.add(c.Number) + `::bigint)`
+	case remote.IfSilent:
+		return there + ` AND beats = ` + v.add(c.Number) + `::bigint)`
+	case remote.IfValue:
+		return there + ` AND value = ` + v.add(c.Value) + `::bytea)`
+	case remote.IfFirst:
+		first := `NOT EXISTS (SELECT FROM @entry w WHERE w.key >= ` + key + ` AND w.key < ` + v.add(end(c.Key)) + ` AND ` + alive
+		if c.Number > 0 {
+			first += ` AND w.created < ` + v.add(c.Number) + `::bigint`
+		}
+		return first + `)`
+	}
+	return `NOT ` + there + `)`
+}
+
+// end is behind all keys that begin with one that ends with a slash.
+func end(below string) string { return strings.TrimSuffix(below, "/") + "0" }
+
+// revision is a number that no other write has, and later ones are larger. A server that has lost the last
+// numbers, because it was restored, or is a standby that was not waited for, draws others.
+const revision = `(SELECT (nextval($5::regclass) << 20) | floor(random() * 1048576)::bigint AS n) r`
+
+// write makes a write if a condition holds, which begins with AND.
+func (s *server) write(w remote.Write, when string) []statement {
+	switch {
+	case w.Beat > 0:
+		return []statement{s.sql(`UPDATE @entry SET seen = clock_timestamp(), beats = beats + 1, server = pg_postmaster_start_time()
+			WHERE key = $1 AND created = $2::bigint`+when, w.Key, w.Beat)}
+	case w.Below:
+		return []statement{s.sql(`DELETE FROM @entry WHERE key >= $1 AND key < $2`+when, w.Key, end(w.Key))}
+	case w.Value == nil:
+		gone := []statement{s.sql(`DELETE FROM @entry WHERE key = $1`+when, w.Key)}
+		if w.Tell != "" {
+			gone = append(gone, s.sql(`SELECT pg_notify(channel, key) FROM (SELECT channel, key FROM @entry w WHERE key >= $1 AND key < $2
+				AND channel IS NOT NULL AND `+alive+` ORDER BY created LIMIT 1) first WHERE true`+when, w.Tell, end(w.Tell)))
+		}
+		return gone
+	}
+	var channel, listener any
+	if w.Pulse != nil && w.Life == "" { // a ticket
+		channel, listener = s.crowd.channel, s.crowd.listener.Load()
+	}
+	key := w.Key
+	if w.Shared {
+		key += strconv.Itoa(os.Getpid() % 8)
+	}
+	return []statement{s.sql(`INSERT INTO @entry AS e (key, value, created, changed, channel, listener)
+		SELECT $1, $2::bytea, r.n, r.n, $3, $4::int FROM `+revision+` WHERE true`+when+`
+		ON CONFLICT (key) DO UPDATE SET value = excluded.value, changed = excluded.changed, version = e.version + 1, seen = clock_timestamp()`,
+		key, w.Value, channel, listener, s.schema+"revision")}
+}
+
+// read reads a range.
+func (s *server) read(r remote.Range) statement {
+	var v values
+	value, where, order, limit := `encode(value, 'hex')`, `key = `+v.add(r.Key), `key`, ``
+	if r.Keys {
+		value = `''`
+	}
+	if r.Below {
+		where = `key >= $1 AND key < ` + v.add(end(r.Key))
+	}
+	if r.From > r.Key {
+		where += ` AND key >= ` + v.add(r.From)
+	}
+	if r.Before > 0 {
+		where += ` AND created < ` + v.add(r.Before) + `::bigint`
+	}
+	if r.Alive {
+		where += ` AND ` + alive
+	}
+	switch {
+	case r.Oldest:
+		order = `created`
+	case r.Newest:
+		order = `created DESC`
+	}
+	if r.Limit > 0 {
+		limit = ` LIMIT ` + strconv.Itoa(r.Limit)
+	}
+	return s.sql(`SELECT key, `+value+columns+` FROM @entry w WHERE `+where+` ORDER BY `+order+limit, v...)
+}
+
+// columns are what else is read of an entry.
+const columns = `, created, changed, version, beats, (channel IS NOT NULL)::int, (extract(epoch FROM clock_timestamp() - at) * 1000000)::bigint,
+	(extract(epoch FROM clock_timestamp() - seen) * 1000000)::bigint, server = pg_postmaster_start_time()`
+
+// entriesOf reads rows. The server's clock is believed, unless another server has dated the last sign of
+// life, or this one before it was started anew: just then the holder cannot give any, and the clock may be
+// another one.
+func entriesOf(rows []row) (entries []remote.Entry, err error) {
+	for _, r := range rows {
+		value, err := hex.DecodeString(r.text(1))
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, remote.Entry{
+			Key: r.text(0), Value: value, Created: r.number(2), Changed: r.number(3), Version: r.number(4), Beats: r.number(5),
+			Pulse: r.number(6), Age: r.micros(7), Silence: r.micros(8), OneClock: r.is(9),
+		})
+	}
+	return entries, nil
+}
+
+// OpError implements remote.Store.
+func (s *server) OpError(ctx context.Context, op, name string, err error) error {
+	return s.opError(ctx, op, name, err)
+}
+
+// Stop implements remote.Store: a removed lock's row is all that its holder hangs on.
+func (s *server) Stop(int64) {}
+
+// Removals implements remote.Store: none are reported, but to who waits for a lock.
+func (s *server) Removals(string, bool) (news <-chan struct{}, stop func()) { return nil, func() {} }
+
+// feed reads what is there, in passes. A pass reads all that one snapshot of the database shows,
+// and the one of the pass before did not: so nothing is read twice, and nothing is missed that was
+// written by a transaction which began early and ended late.
+type feed struct {
+	*server
+	below, from string
+	prior, now  string // snapshots; now is "" between two passes
+	xid, key    string // how far the pass has come
+}
+
+// Feed implements remote.Store.
+func (s *server) Feed(below, from string) remote.Feed {
+	return &feed{server: s, below: below, from: from, prior: "1:1:", xid: "0"}
+}
+
+// pageSize is how many entries are read at a time.
+const pageSize = 500
+
+// Next implements remote.Feed. If there is nothing new, that takes one request.
+func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
+	now := any(f.now)
+	if f.now == "" {
+		now = nil
+	}
+	query := f.sql(fmt.Sprintf(`SELECT h.*, s.now FROM (SELECT coalesce($1::pg_snapshot, pg_current_snapshot()) AS now) s LEFT JOIN LATERAL (
+		SELECT key, encode(value, 'hex')%s, xid FROM @entry WHERE %s AND key >= $2 AND key < $3 AND (xid, key) > ($4::xid8, $5)
+			AND xid >= pg_snapshot_xmin($6::pg_snapshot) AND NOT pg_visible_in_snapshot(xid, $6::pg_snapshot)
+			AND xid < pg_snapshot_xmax(s.now) AND pg_visible_in_snapshot(xid, s.now)
+			ORDER BY xid, key LIMIT %d) h ON true`, columns, fed, pageSize), now, max(f.below, f.from), end(f.below), f.xid, f.key, f.prior)
+	answers, _, err := f.request(ctx, true, 0, func() []statement { return []statement{query} })
+	if errors.Is(err, errUnmade) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows := answers[0].rows
+	last := rows[len(rows)-1]
+	f.now, f.xid, f.key = last.text(len(last)-1), last.text(len(last)-2), last.text(0)
+	if len(rows) < pageSize {
+		f.prior, f.now, f.xid, f.key = f.now, "", "0", ""
+	}
+	if last.isNull(0) {
+		return nil, nil
+	}
+	return entriesOf(rows)
+}
+
+// Close implements remote.Feed.
+func (f *feed) Close() error { return nil }

@@ -1,0 +1,219 @@
+package remote
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// Table is all that a source keeps of a group in a store, for embedding in a source: it implements
+// source.Source but for Close and Promises, and what else is asked of a group. Keys are KIND/GROUP/NAME;
+// those of a queue have QUEUE/GROUP/NAME/ before them.
+type Table struct {
+	Member
+	store  Store
+	limits Limits
+	root   string // what all keys begin with
+	silent bool   // no history tells of its locks
+}
+
+// Limits are those of a store.
+type Limits struct {
+	Value   int           // bytes of a value
+	Parts   int           // values that a list may have
+	Unheard time.Duration // how long a waiter that hears nothing asks nobody
+	Server  string        // for people
+}
+
+// NewTable is that of a member's group. All its keys begin with root.
+func NewTable(m Member, store Store, root string, limits Limits) Table {
+	return Table{Member: m, store: store, limits: limits, root: root}
+}
+
+// The kinds of keys.
+const (
+	lockKind     = "lock"   // the record of who holds the lock
+	lifeKind     = "life"   // the holder's sign of life, where a store keeps it apart
+	waitKind     = "wait"   // the tickets of waiters
+	brokeKind    = "broke"  // the token of the last acquisition that was broken
+	resultKind   = "result" // how the last job ended
+	changesKind  = "changes"
+	manifestKind = "manifest"
+	historyKind  = "history"
+	dayKind      = "day"   // how many days the history has: see journal.go
+	queueKind    = "queue" // the tickets of --fair
+	registerKind = "register"
+)
+
+const separator = "/"
+
+// all is what the group's keys of a kind begin with.
+func (t *Table) all(kind string) string {
+	return t.root + kind + separator + t.Group() + separator
+}
+
+func (t *Table) key(kind, name string) string { return t.all(kind) + name }
+
+// show reads ranges as of one instant.
+func (t *Table) show(ctx context.Context, op, name string, ranges ...Range) (Applied, error) {
+	return t.apply(ctx, op, name, Txn{Show: ranges})
+}
+
+// apply carries out a transaction, with an error that names the step.
+func (t *Table) apply(ctx context.Context, op, name string, txn Txn) (Applied, error) {
+	a, err := t.store.Apply(ctx, txn)
+	return a, t.store.OpError(ctx, op, name, err)
+}
+
+// get reads one entry, nil if there is none.
+func (t *Table) get(ctx context.Context, op, name, key string) (*Entry, error) {
+	a, err := t.show(ctx, op, name, Range{Key: key})
+	if err != nil {
+		return nil, err
+	}
+	return a.first(0), nil
+}
+
+// names are those for which the group has an entry of a kind, sorted.
+func (t *Table) names(ctx context.Context, op, kind string) (names []string, err error) {
+	a, err := t.show(ctx, op, "", Range{Key: t.all(kind), Below: true, Keys: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range a.Found[0] {
+		if name := strings.TrimPrefix(e.Key, t.all(kind)); t.CheckName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Names implements source.Source.
+func (t *Table) Names(ctx context.Context) ([]string, error) {
+	return t.names(ctx, "list the locks", lockKind)
+}
+
+// Vacant implements source.Group.
+func (t *Table) Vacant(ctx context.Context) (bool, error) {
+	held, err := t.any(ctx, "ask whether the lock group is empty", lockKind)
+	return err == nil && !held, err
+}
+
+// Known implements source.Known.
+func (t *Table) Known(ctx context.Context) (bool, error) {
+	return t.any(ctx, "ask whether the lock group is known", lockKind, resultKind, changesKind, manifestKind, historyKind)
+}
+
+// any says whether the group has an entry of one of these kinds.
+func (t *Table) any(ctx context.Context, op string, kinds ...string) (bool, error) {
+	var ranges []Range
+	for _, kind := range kinds {
+		ranges = append(ranges, Range{Key: t.all(kind), Below: true, Keys: true, Limit: 1})
+	}
+	a, err := t.show(ctx, op, "", ranges...)
+	for _, found := range a.Found {
+		if len(found) > 0 {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// Wake implements source.Group.
+func (t *Table) Wake() (news <-chan struct{}, stop func()) {
+	return t.store.Removals(t.all(lockKind), true)
+}
+
+// Groups implements source.GroupLister: those that have locks, or had results or a history.
+func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
+	kinds := []string{lockKind, changesKind, dayKind}
+	var ranges []Range
+	for _, kind := range kinds {
+		ranges = append(ranges, Range{Key: t.root + kind + separator, Below: true, Keys: true})
+	}
+	a, err := t.show(ctx, "list the lock groups", "", ranges...)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string]int{}
+	for i, found := range a.Found {
+		for _, e := range found {
+			group, _, _ := strings.Cut(strings.TrimPrefix(e.Key, ranges[i].Key), separator)
+			if held[group] += 0; kinds[i] == lockKind {
+				held[group]++
+			}
+		}
+	}
+	return Summaries(held), nil
+}
+
+// Line is the table of the tickets of a queue: they are locks of a group of their own. (Who waits for one
+// lock is served in order anyhow; a queue may be the line for several.)
+func (t *Table) Line(name string) (Table, error) {
+	line := *t
+	line.Member, line.root, line.silent = t.Ungrouped(), t.key(queueKind, name)+separator, true
+	return line, t.CheckName(name)
+}
+
+// Left implements source.Queue, for the tickets of a line.
+func (t *Table) Left(ticket string) (news <-chan struct{}, stop func()) {
+	return t.store.Removals(t.key(lockKind, ticket), false)
+}
+
+// Queues implements source.QueueLister.
+func (t *Table) Queues(ctx context.Context) (queues []string, err error) {
+	a, err := t.show(ctx, "list the queues", "", Range{Key: t.all(queueKind), Below: true, Keys: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range a.Found[0] {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(e.Key, t.all(queueKind)), separator)
+		if strings.HasPrefix(rest, lockKind+separator) && (len(queues) == 0 || queues[len(queues)-1] != name) {
+			queues = append(queues, name)
+		}
+	}
+	return queues, nil
+}
+
+// touch counts a change of the group's results.
+func (t *Table) touch() Write { return Write{Key: t.all(changesKind), Value: []byte{}, Shared: true} }
+
+// Result implements source.Ledger.
+func (t *Table) Result(ctx context.Context, name string) (source.Result, error) {
+	return t.ReadResult(name, func() ([]byte, error) {
+		e, err := t.get(ctx, "read the result", name, t.key(resultKind, name))
+		return valueOf(e), err
+	})
+}
+
+// Results implements source.Ledger.
+func (t *Table) Results(ctx context.Context) ([]string, error) {
+	return t.names(ctx, "list the results", resultKind)
+}
+
+// Revision implements source.Changes: the revisions of what each commit and each removal writes. It
+// needs no clock.
+func (t *Table) Revision(ctx context.Context) (stamp string, err error) {
+	a, err := t.show(ctx, "look at the results", "", Range{Key: t.all(changesKind), Below: true})
+	if err != nil {
+		return "", err
+	}
+	for _, e := range a.Found[0] {
+		stamp += " " + strconv.FormatInt(e.Changed, 10)
+	}
+	return strings.TrimSpace(stamp), nil
+}
+
+// Try writes an entry, reads it and removes it, for source.Examiner.
+func (t *Table) Try(ctx context.Context) error {
+	const op = "write and read an entry"
+	key := t.root + "doctor"
+	_, err := t.apply(ctx, op, "", Txn{Then: []Write{{Key: key, Value: []byte{}}}, Show: []Range{{Key: key}}})
+	if err == nil {
+		_, err = t.apply(ctx, op, "", Txn{Then: []Write{{Key: key}}})
+	}
+	return err
+}
