@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"time"
 
-	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
@@ -19,18 +18,7 @@ type Source struct {
 	*server
 }
 
-var _ interface {
-	source.NameChecker
-	source.GroupLister
-	source.QueueLister
-	source.Known
-	source.Changes
-	source.Journal
-	source.Retention
-	source.ManifestStore
-	source.ManifestReader
-	source.Registrar
-} = (*Source)(nil)
+var _ remote.Abilities = (*Source)(nil)
 
 // limits are those of a request: 1.5 MB, and conditions on 128 keys.
 var limits = remote.Limits{Value: 1 << 20, Parts: 64, Unheard: time.Minute, Server: "etcd"}
@@ -53,15 +41,3 @@ func Open(opt Options) (*Source, error) {
 // Close ends the connections. Locks that were acquired through the source stay held, and can be
 // neither renewed nor released any more.
 func (s *Source) Close() error { return s.disconnect() }
-
-// Queue implements source.Queueing.
-func (s *Source) Queue(name string) (source.Queue, error) {
-	line, err := s.Line(name)
-	return queue{&Source{line, s.server}}, err
-}
-
-// queue is a source of tickets.
-type queue struct{ *Source }
-
-// Close implements source.Queue. The connections are the source's.
-func (q queue) Close() error { return nil }

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -35,60 +34,9 @@ var (
 	alive  = `(w.channel IS NULL OR ` + recent + ` AND (w.listener = 0 OR EXISTS (SELECT FROM pg_stat_get_activity(w.listener))))`
 )
 
-// pulse is a contender's: its place among those who wait, and then the row of its lock.
-type pulse struct {
-	*server
-	ticket string // its key, "" as long as it does not wait
-	good   atomic.Pointer[boottime.Instant]
-}
-
 // Pulse implements remote.Store.
-func (s *server) Pulse(context.Context, time.Duration) remote.Pulse { return &pulse{server: s} }
-
-// Settle implements remote.Pulse. It never ends.
-func (p *pulse) Settle(_ context.Context, a remote.Applied, failed error) (gone bool, err error) {
-	if failed == nil && a.Done {
-		p.good.Store(&a.Since)
-		p.Close(true)
-	}
-	return false, failed
-}
-
-// Since implements remote.Pulse.
-func (p *pulse) Since() boottime.Instant {
-	if good := p.good.Load(); good != nil {
-		return *good
-	}
-	return boottime.Now()
-}
-
-// Await implements remote.Pulse.
-func (p *pulse) Await(_ context.Context, w remote.Wait) {
-	p.ticket = w.Ticket
-	p.crowd.add(w)
-}
-
-// Beat implements remote.Pulse.
-func (p *pulse) Beat(ctx context.Context, h *remote.Held, limit time.Duration) (mine bool, err error) {
-	a, err := p.Apply(ctx, remote.Txn{
-		Then: []remote.Write{{Key: h.Lock, Beat: h.Created}}, Show: []remote.Range{{Key: h.Lock, Keys: true}}, Limit: limit,
-	})
-	if err == nil {
-		p.good.Store(&a.Since)
-		mine = len(a.Found[0]) > 0 && a.Found[0][0].Created == h.Created
-	}
-	return mine, err
-}
-
-// Tainted implements remote.Pulse: what is carried out late counts for nothing.
-func (p *pulse) Tainted() bool { return false }
-
-// Close implements remote.Pulse.
-func (p *pulse) Close(bool) {
-	if p.ticket != "" {
-		p.crowd.remove(p.ticket)
-		p.ticket = ""
-	}
+func (s *server) Pulse(context.Context, time.Duration) remote.Pulse {
+	return &remote.Beats{Store: s, Wait: s.crowd.add}
 }
 
 // crowd is all who wait through a source. One connection listens for them.
@@ -116,17 +64,16 @@ func newCrowd(s *server) *crowd {
 	return c
 }
 
-func (c *crowd) add(w remote.Wait) {
+func (c *crowd) add(w remote.Wait) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines[w.Ticket] = w
 	c.begin()
-}
-
-func (c *crowd) remove(ticket string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.lines, ticket)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.lines, w.Ticket)
+	}
 }
 
 // all are those who wait now.
@@ -185,7 +132,7 @@ func (c *crowd) hear(ctx context.Context) (*pgconn.PgConn, error) {
 		return nil, err
 	}
 	answers, err := send(ctx, conn, []statement{{text: `SELECT pg_backend_pid()`}})
-	if err == nil && answers[0].rows[0].number(0) != int64(conn.PID()) {
+	if err == nil && answers[0][0].number(0) != int64(conn.PID()) {
 		err = errPooled
 	}
 	if err == nil {
@@ -229,7 +176,7 @@ func (c *crowd) check(ctx context.Context, lines []remote.Wait) {
 		return
 	}
 	places := map[string]row{}
-	for _, r := range answers[2].rows {
+	for _, r := range answers[2] {
 		places[r.text(0)] = r
 	}
 	for _, w := range lines {

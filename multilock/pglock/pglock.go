@@ -2,7 +2,6 @@ package pglock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/multilock/go/multilock/source"
@@ -21,19 +20,10 @@ type Source struct {
 	*server
 }
 
-var _ interface {
-	source.NameChecker
-	source.Timekeeper
-	source.GroupLister
-	source.QueueLister
-	source.Known
-	source.Changes
-	source.Journal
-	source.Retention
-	source.ManifestStore
-	source.ManifestReader
-	source.Registrar
-} = (*Source)(nil)
+var (
+	_ remote.Abilities  = (*Source)(nil)
+	_ source.Timekeeper = (*Source)(nil)
+)
 
 // limits are for parts that are sent quickly. A waiter is told, or a look for all of a process finds out.
 var limits = remote.Limits{Value: 1 << 20, Parts: 64, Unheard: 10 * time.Minute, Server: "PostgreSQL"}
@@ -60,26 +50,11 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Queue implements source.Queueing.
-func (s *Source) Queue(name string) (source.Queue, error) {
-	line, err := s.Line(name)
-	return queue{&Source{line, s.server}}, err
-}
-
-// queue is a source of tickets.
-type queue struct{ *Source }
-
-// Close implements source.Queue. The connections are the source's.
-func (q queue) Close() error { return nil }
-
 // Now implements source.Timekeeper.
 func (s *Source) Now(ctx context.Context) (now time.Time, err error) {
-	answers, _, err := s.request(ctx, true, 0, func() []statement { return []statement{s.sql(`SELECT ` + micros)} })
-	if errors.Is(err, errUnmade) { // this needs no schema
-		answers, _, err = s.carryOut(ctx, 0, func() []statement { return []statement{s.sql(`SELECT ` + micros)} })
-	}
+	answers, _, err := s.carryOut(ctx, 0, func() []statement { return []statement{{text: `SELECT ` + micros}} })
 	if err != nil {
 		return now, s.OpError(ctx, "read the server's clock", "", err)
 	}
-	return time.UnixMicro(answers[0].rows[0].number(0)), nil
+	return time.UnixMicro(answers[0][0].number(0)), nil
 }

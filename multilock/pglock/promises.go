@@ -46,7 +46,7 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 	if err != nil {
 		return []source.Finding{source.Unusable("server", s.OpError(ctx, "look at the server", "", err).Error(), "")}
 	}
-	set := answers[0].rows[0]
+	set := answers[0][0]
 	return []source.Finding{
 		source.Fine("server", fmt.Sprintf("PostgreSQL %d.%d, the schema %s", f.version/10000, f.version%10000, s.named)),
 		findDisk(set.text(0)), findCommit(f), findStandbys(set.text(1), set.number(2)), s.findListening(ctx), remote.FindClock(time.UnixMicro(set.number(3))),

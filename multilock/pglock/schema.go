@@ -73,28 +73,25 @@ func (f facts) waits() bool { return f.committing == "on" || f.committing == "re
 func (s *server) ready(ctx context.Context, look bool) (facts, error) {
 	return s.facts.Learn(ctx, func() (facts, error) {
 		found, err := s.learn(ctx)
-		if look && has(err, noTable, noSchema) {
-			return found, errUnmade
+		if !has(err, noTable, noSchema) {
+			return found, err
 		}
-		if has(err, noTable, noSchema) {
-			if err = s.create(ctx); err == nil {
-				found, err = s.learn(ctx)
-			}
+		if err := s.create(ctx, look); err != nil {
+			return found, err
 		}
-		s.lax.Store(!found.waits())
-		return found, err
+		return s.learn(ctx)
 	})
 }
 
 func (s *server) learn(ctx context.Context) (f facts, err error) {
-	answers, _, err := s.carryOut(ctx, s.timeout, func() []statement {
+	answers, _, err := s.carryOut(ctx, 0, func() []statement {
 		return []statement{s.sql(`SELECT ` + micros + `, current_setting('server_version_num'), current_setting('server_encoding'),
 			current_setting('synchronous_commit'), max(version) FROM @meta`)}
 	})
 	if err != nil {
 		return f, err
 	}
-	r := answers[0].rows[0]
+	r := answers[0][0]
 	s.clock.set(r.number(0))
 	f = facts{version: r.number(1), encoding: r.text(2), committing: r.text(3)}
 	switch {
@@ -115,41 +112,32 @@ func (s *server) refuse(why string) error {
 // oldest is the first version that tells apart which transactions one has seen.
 const oldest = 130000
 
-// create makes the schema, in one transaction: it is there as a whole, or not. Others who do so at
-// the same time wait for each other.
-func (s *server) create(ctx context.Context) error {
-	answers, _, err := s.carryOut(ctx, s.timeout, func() []statement {
-		return []statement{s.sql(`SELECT to_regnamespace($1) IS NOT NULL, current_setting('server_version_num')`, quoted(s.named))}
+// create makes the schema, or what is missing of it, in one transaction: it is there as a whole, or not. Others
+// who do so at the same time wait for each other. For a look it only asks whether it could.
+func (s *server) create(ctx context.Context, look bool) error {
+	answers, _, err := s.carryOut(ctx, 0, func() []statement {
+		return []statement{s.sql(`SELECT to_regnamespace($1) IS NOT NULL, current_setting('server_version_num'), has_database_privilege(current_database(), 'CREATE')`, quoted(s.named))}
 	})
 	if err != nil {
 		return err
 	}
-	there := answers[0].rows[0]
-	if there.number(1) < oldest {
+	there := answers[0][0]
+	switch {
+	case there.number(1) < oldest:
 		return s.refuse("PostgreSQL before 13 cannot be used")
+	case look && (there.is(0) || there.is(2)):
+		return errUnmade
 	}
-	_, _, err = s.carryOut(ctx, s.timeout, func() []statement { return s.creating(there.is(0)) })
-	return s.mayCreate(err)
-}
-
-// creating are the statements that make the schema, or what is missing of it. Whoever has waited
-// for another one to do so may remember that there is none, until it opens a table.
-func (s *server) creating(there bool) []statement {
-	steps := []statement{
-		s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "multilock "+s.named),
-		{text: `SELECT FROM pg_namespace LIMIT 1`},
-	}
-	if !there {
-		steps = append(steps, s.sql("CREATE SCHEMA IF NOT EXISTS "+quoted(s.named)))
+	steps := []statement{s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "multilock "+s.named)}
+	// Who has waited for another one to make it may remember that there is none, until it opens a table.
+	steps = append(steps, statement{text: `SELECT FROM pg_namespace LIMIT 1`})
+	if !there.is(0) {
+		steps = append(steps, statement{text: "CREATE SCHEMA IF NOT EXISTS " + quoted(s.named)})
 	}
 	for _, text := range s.making() {
 		steps = append(steps, statement{text: text})
 	}
-	return steps
-}
-
-func (s *server) mayCreate(err error) error {
-	if has(err, notAllowed) {
+	if _, _, err = s.carryOut(ctx, 0, func() []statement { return steps }); has(err, notAllowed) {
 		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s: %s", s.config.User, s.config.Database, s.script()))
 	}
 	return err

@@ -29,7 +29,6 @@ type server struct {
 	crowd    *crowd
 
 	facts *remote.Facts[facts]
-	lax   atomic.Bool // commits do not wait, as is usual for this user: see safe
 	clock clock
 }
 
@@ -123,11 +122,8 @@ func (r row) number(i int) int64 {
 
 func (r row) micros(i int) time.Duration { return time.Duration(r.number(i)) * time.Microsecond }
 
-// answer is what came of one statement.
-type answer struct {
-	rows    []row
-	changed int64 // how many rows were
-}
+// answer is what a statement has returned.
+type answer []row
 
 const longestTry = 5 * time.Second
 
@@ -195,9 +191,9 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 		return nil, err
 	}
 	for _, result := range results {
-		a := answer{changed: result.CommandTag.RowsAffected()}
+		var a answer
 		for _, values := range result.Rows {
-			a.rows = append(a.rows, values)
+			a = append(a, values)
 		}
 		answers = append(answers, a)
 	}
@@ -205,28 +201,12 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 }
 
 // request is carryOut on a server that is known, with its schema: look says that without one the error is
-// errUnmade. The answers are those to these statements.
+// errUnmade.
 func (s *server) request(ctx context.Context, look bool, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
 	if _, err := s.ready(ctx, look); err != nil {
 		return nil, false, err
 	}
-	more := 0
-	answers, doubt, err = s.carryOut(ctx, limit, func() []statement {
-		all := make()
-		safe := s.safe(all)
-		more = len(safe) - len(all)
-		return safe
-	})
-	return answers[min(more, len(answers)):], doubt, err
-}
-
-// safe has what is committed be on disk, and on the standbys that are waited for, whatever is
-// usual for this user.
-func (s *server) safe(statements []statement) []statement {
-	if !s.lax.Load() {
-		return statements
-	}
-	return append([]statement{{text: `SELECT set_config('synchronous_commit', 'on', true)`}}, statements...)
+	return s.carryOut(ctx, limit, make)
 }
 
 // clock is a reading of the server's clock, carried on by this host's.

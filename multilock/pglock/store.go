@@ -32,12 +32,12 @@ func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err
 	}
 	a.Done = len(t.If) == 0
 	if !a.Done {
-		now := answers[decided].rows[0]
+		now := answers[decided][0]
 		s.clock.set(now.number(1))
 		a.Done = now.text(0) == "true"
 	}
 	for _, found := range answers[len(answers)-len(t.Show):] {
-		entries, err := entriesOf(found.rows)
+		entries, err := entriesOf(found)
 		if err != nil {
 			return a, err
 		}
@@ -59,6 +59,9 @@ func (v *values) add(value any) string {
 // first key come one after the other, so what was decided still holds when the writes are made.
 func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	then, or := "", ""
+	if len(t.Then) > 0 { // what is committed is on disk, and on the standbys that are waited for, whatever is usual for this user
+		all = append(all, statement{text: `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`})
+	}
 	if len(t.If) > 0 {
 		all = append(all, s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.named+" "+t.If[0].Key))
 		var v values
@@ -252,7 +255,7 @@ func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := answers[0].rows
+	rows := answers[0]
 	last := rows[len(rows)-1]
 	f.now, f.xid, f.key = last.text(len(last)-1), last.text(len(last)-2), last.text(0)
 	if len(rows) < pageSize {

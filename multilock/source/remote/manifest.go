@@ -3,18 +3,30 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/multilock/go/multilock/source"
 )
 
-// The list of a group is entries with its parts, below an ID that is drawn for it, and then one, written in
-// one step, with its contents.
+// contents names the parts of a group's list, which are entries below an ID that is drawn for them. A
+// publisher writes its own parts first, and then, in one step, the contents.
+type contents struct {
+	Version int    `json:"v"`
+	ID      string `json:"id"`
+	Parts   int    `json:"parts"`
+	Sum     []byte `json:"sha256"`
+}
 
-// errRetracted says that a manifest was retracted while it was published, or read.
-var errRetracted = fmt.Errorf("it was retracted meanwhile: %w", source.ErrPassing)
+var (
+	errRetracted = fmt.Errorf("it was retracted meanwhile: %w", source.ErrPassing)
+	errOther     = errors.New("it is not what was published")
+)
 
 // CheckManifest refuses a manifest with more than so many bytes. server is for people.
 func CheckManifest(manifest []byte, most int, server string) error {
@@ -29,7 +41,7 @@ func CheckManifest(manifest []byte, most int, server string) error {
 
 func (t *Table) contentsKey() string { return t.key(manifestKind, "list") }
 
-// parts is what the keys of somebody's parts begin with.
+// parts is what the keys of a list's parts begin with.
 func (t *Table) parts(id string) string { return t.key(manifestKind, id) + separator }
 
 func (t *Table) partKey(id string, n int) string { return fmt.Sprintf("%s%03d", t.parts(id), n) }
@@ -40,73 +52,86 @@ func (t *Table) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	if err := CheckManifest(manifest, t.limits.Parts*t.limits.Value, t.limits.Server); err != nil {
 		return nil, err
 	}
-	mine, parts := Cut(manifest, t.limits.Value)
+	sum := sha256.Sum256(manifest)
 	there, err := t.contents(ctx, op)
 	if err == nil && there == nil {
-		there, err = t.put(ctx, op, mine, parts)
+		there, err = t.put(ctx, op, contents{Version: 1, ID: source.NewToken(), Sum: sum[:]}, manifest)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case there.Same(mine):
+	case bytes.Equal(there.Sum, sum[:]):
 		return manifest, nil
 	}
 	return t.join(ctx, op, *there)
 }
 
 // put names the parts if nobody has published meanwhile, or retracted: that removes all parts.
-func (t *Table) put(ctx context.Context, op string, mine Contents, parts [][]byte) (*Contents, error) {
-	txn := Txn{
-		If:   []Cond{{Key: t.contentsKey(), Field: IfAbsent}},
-		Then: []Write{{Key: t.contentsKey(), Value: []byte(mine.Encode())}},
-		Show: []Range{{Key: t.contentsKey()}},
-	}
-	for n, part := range parts {
-		key := t.partKey(mine.ID, n)
+func (t *Table) put(ctx context.Context, op string, mine contents, manifest []byte) (*contents, error) {
+	txn := Txn{If: []Cond{{Key: t.contentsKey(), Field: IfAbsent}}, Show: []Range{{Key: t.contentsKey()}}}
+	for part := range slices.Chunk(manifest, t.limits.Value) {
+		key := t.partKey(mine.ID, mine.Parts)
 		if _, err := t.apply(ctx, op, "", Txn{Then: []Write{{Key: key, Value: part}}}); err != nil {
 			return nil, err
 		}
 		txn.If = append(txn.If, Cond{Key: key, Field: IfExists})
+		mine.Parts++
 	}
-	a, err := t.apply(ctx, op, "", txn)
-	switch {
-	case err != nil:
+	text, err := json.Marshal(mine)
+	if err != nil {
 		return nil, err
-	case a.first(0) == nil:
-		return nil, t.Named(ctx, op, "", errRetracted)
 	}
-	there, err := t.decode(*a.first(0))
-	if err == nil && there.ID != mine.ID {
+	txn.Then = []Write{{Key: t.contentsKey(), Value: text}}
+	a, err := t.apply(ctx, op, "", txn)
+	if err != nil {
+		return nil, err
+	}
+	there, err := t.decode(a.first(0))
+	switch {
+	case err == nil && there == nil:
+		return nil, t.Named(ctx, op, "", errRetracted)
+	case err == nil && there.ID != mine.ID:
 		_, _ = t.apply(ctx, op, "", Txn{Then: []Write{{Key: t.parts(mine.ID), Below: true}}})
 	}
 	return there, err
 }
 
 // contents are those of the list that is there, nil if there is none.
-func (t *Table) contents(ctx context.Context, op string) (*Contents, error) {
+func (t *Table) contents(ctx context.Context, op string) (*contents, error) {
 	e, err := t.get(ctx, op, "", t.contentsKey())
-	if err != nil || e == nil {
+	if err != nil {
 		return nil, err
 	}
-	return t.decode(*e)
+	return t.decode(e)
 }
 
-func (t *Table) decode(e Entry) (*Contents, error) {
-	c, err := DecodeContents(e.Value, t.limits.Parts)
-	if err != nil {
-		return nil, &source.InvalidError{What: "list", Got: e.Key, Why: "remove it from the store: " + err.Error()}
+func (t *Table) decode(e *Entry) (*contents, error) {
+	if e == nil {
+		return nil, nil //nolint:nilnil // there is no list
+	}
+	var c contents
+	if json.Unmarshal(e.Value, &c) != nil || c.Version != 1 || c.Parts < 0 || c.Parts > t.limits.Parts {
+		return nil, &source.InvalidError{What: "list", Got: e.Key, Why: "it is not one of this multilock; remove it from the store"}
 	}
 	return &c, nil
 }
 
-func (t *Table) join(ctx context.Context, op string, c Contents) ([]byte, error) {
-	return c.Join(func(n int) ([]byte, error) {
+// join puts the parts together.
+func (t *Table) join(ctx context.Context, op string, c contents) (manifest []byte, err error) {
+	for n := range c.Parts {
 		e, err := t.get(ctx, op, "", t.partKey(c.ID, n))
 		if err == nil && e == nil {
 			err = t.Named(ctx, op, "", errRetracted)
 		}
-		return valueOf(e), err
-	})
+		if err != nil {
+			return nil, err
+		}
+		manifest = append(manifest, e.Value...)
+	}
+	if sum := sha256.Sum256(manifest); !bytes.Equal(sum[:], c.Sum) {
+		return nil, errOther
+	}
+	return manifest, nil
 }
 
 // OpenManifest implements source.ManifestStore.

@@ -81,33 +81,6 @@ func TestHistoryInOrder(t *testing.T) {
 	}
 }
 
-// A manifest comes back from its parts, or is not what was published.
-func TestManifestInParts(t *testing.T) {
-	manifest := []byte(strings.Repeat("a line\n", 100))
-	for _, size := range []int{1, 7, 64, 699, 700, 701} {
-		c, parts := remote.Cut(manifest, size)
-		require.Len(t, parts, (len(manifest)+size-1)/size)
-		read, err := remote.DecodeContents([]byte(c.Encode()), len(parts))
-		require.NoError(t, err)
-		require.True(t, read.Same(c))
-		whole, err := read.Join(func(n int) ([]byte, error) { return parts[n], nil })
-		require.NoError(t, err)
-		require.Equal(t, manifest, whole)
-		_, err = remote.DecodeContents([]byte(c.Encode()), len(parts)-1)
-		require.Error(t, err, "more parts than can be")
-		_, err = read.Join(func(int) ([]byte, error) { return []byte("x"), nil })
-		require.ErrorIs(t, err, remote.ErrOtherParts)
-		trouble := errors.New("no answer")
-		_, err = read.Join(func(int) ([]byte, error) { return nil, trouble })
-		require.ErrorIs(t, err, trouble)
-	}
-	empty, parts := remote.Cut(nil, 10)
-	require.Empty(t, parts)
-	whole, err := empty.Join(nil)
-	require.NoError(t, err)
-	require.Empty(t, whole)
-}
-
 // Who was refused, and hears nothing, asks nobody; what happens after the attempt was begun is news.
 func TestNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,20 @@ type Table struct {
 	silent bool   // no history tells of its locks
 }
 
+// Abilities are what a source with a Table has.
+type Abilities interface {
+	source.NameChecker
+	source.GroupLister
+	source.QueueLister
+	source.Known
+	source.Changes
+	source.Journal
+	source.Retention
+	source.ManifestStore
+	source.ManifestReader
+	source.Registrar
+}
+
 // Limits are those of a store.
 type Limits struct {
 	Value   int           // bytes of a value
@@ -150,18 +164,24 @@ func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	return Summaries(held), nil
 }
 
-// Line is the table of the tickets of a queue: they are locks of a group of their own. (Who waits for one
-// lock is served in order anyhow; a queue may be the line for several.)
-func (t *Table) Line(name string) (Table, error) {
-	line := *t
-	line.Member, line.root, line.silent = t.Ungrouped(), t.key(queueKind, name)+separator, true
-	return line, t.CheckName(name)
+// line is the tickets of a queue.
+type line struct{ Table }
+
+// Queue implements source.Queueing: tickets are the locks of a group of their own. (Who waits for one lock is
+// served in order anyhow; a queue may be the line for several.)
+func (t *Table) Queue(name string) (source.Queue, error) {
+	tickets := line{*t}
+	tickets.Member, tickets.root, tickets.silent = t.Ungrouped(), t.key(queueKind, name)+separator, true
+	return &tickets, t.CheckName(name)
 }
 
-// Left implements source.Queue, for the tickets of a line.
-func (t *Table) Left(ticket string) (news <-chan struct{}, stop func()) {
-	return t.store.Removals(t.key(lockKind, ticket), false)
+// Left implements source.Queue.
+func (l *line) Left(ticket string) (news <-chan struct{}, stop func()) {
+	return l.store.Removals(l.key(lockKind, ticket), false)
 }
+
+// Close implements source.Queue. The connections are the source's.
+func (l *line) Close() error { return nil }
 
 // Queues implements source.QueueLister.
 func (t *Table) Queues(ctx context.Context) (queues []string, err error) {
