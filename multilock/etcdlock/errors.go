@@ -61,8 +61,8 @@ func (s *server) misdialed(err error) bool {
 // leaseGone says that a lease has ended, or was never granted.
 func leaseGone(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
-// opError names the step in which err came up, and what to do about it.
-func (s *server) opError(ctx context.Context, op, name string, err error) error {
+// OpError implements remote.Store, with what to do about it.
+func (s *server) OpError(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -157,11 +157,6 @@ func entriesOf(kvs []*keyValue) (entries []remote.Entry) {
 	return entries
 }
 
-// OpError implements remote.Store.
-func (s *server) OpError(ctx context.Context, op, name string, err error) error {
-	return s.opError(ctx, op, name, err)
-}
-
 // Removals implements remote.Store.
 func (s *server) Removals(key string, below bool) (news <-chan struct{}, end func()) {
 	var opts []clientv3.OpOption

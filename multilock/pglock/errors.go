@@ -88,8 +88,8 @@ func isMisdialed(err error) bool {
 	return errors.Is(err, errReading) || remote.SaysOfTLS(err.Error())
 }
 
-// opError names the step in which err came up, and what to do about it.
-func (s *server) opError(ctx context.Context, op, name string, err error) error {
+// OpError implements remote.Store, with what to do about it.
+func (s *server) OpError(ctx context.Context, op, name string, err error) error {
 	if errors.As(err, new(*source.OpError)) {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +57,8 @@ func (v *values) add(value any) string {
 }
 
 // statements are those of a transaction, of which one decides whether its conditions hold. Two with the same
-// first key come one after the other, so what was decided still holds when the writes are made.
+// first key come one after the other, so what was decided still holds when the writes are made. A lock or
+// a ticket that arrives when nobody waits for the answer any more counts for nothing: the server's clock tells.
 func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	then, or := "", ""
 	if len(t.Then) > 0 { // what is committed is on disk, and on the standbys that are waited for, whatever is usual for this user
@@ -72,11 +74,8 @@ func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 			}
 			conds = append(conds, holds(c, &v))
 		}
-		for _, w := range t.Then {
-			if w.Pulse != nil { // what is carried out when nobody waits for the answer any more counts for nothing
-				conds = append(conds, micros+` < `+v.add(s.clock.after(longestTry))+`::bigint`)
-				break
-			}
+		if slices.ContainsFunc(t.Then, func(w remote.Write) bool { return w.Pulse != nil }) {
+			conds = append(conds, micros+` < `+v.add(s.clock.after(longestTry))+`::bigint`)
 		}
 		decided = len(all)
 		all = append(all, s.sql(`SELECT set_config('multilock.done', (`+strings.Join(conds, ` AND `)+`)::text, true), `+micros, v...))
@@ -145,6 +144,7 @@ func (s *server) write(w remote.Write, when string) []statement {
 	var channel, listener any
 	if w.Pulse != nil && w.Life == "" { // a ticket
 		channel, listener = s.crowd.channel, s.crowd.listener.Load()
+		when += ` AND ` + micros + ` < ` + strconv.FormatInt(s.clock.after(longestTry), 10)
 	}
 	key := w.Key
 	if w.Shared {
@@ -206,11 +206,6 @@ func entriesOf(rows []row) (entries []remote.Entry, err error) {
 		})
 	}
 	return entries, nil
-}
-
-// OpError implements remote.Store.
-func (s *server) OpError(ctx context.Context, op, name string, err error) error {
-	return s.opError(ctx, op, name, err)
 }
 
 // Stop implements remote.Store: a removed lock's row is all that its holder hangs on.

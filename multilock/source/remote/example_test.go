@@ -1,13 +1,13 @@
 package remote_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,202 +25,170 @@ import (
 
 // Store is the server.
 type Store struct {
-	mu      sync.Mutex
-	locks   map[string]entry  // who holds each lock
-	results map[string][]byte // how the last job of a name ended
-	changes int               // of results
-	fence   uint64
+	mu       sync.Mutex
+	entries  map[string]remote.Entry
+	revision int64                  // of the last transaction
+	waiting  map[string]remote.Wait // by their tickets
+	passed   time.Duration          // by its clock, for tests
 }
 
-// entry is a lock that is held: a record, and how many signs of life there were.
-type entry struct {
-	record remote.Record
-	beats  int64
+func newStore() *Store {
+	return &Store{entries: map[string]remote.Entry{}, waiting: map[string]remote.Wait{}}
 }
 
-// change is the one operation of the server, and atomic: what it does, it does to the acquisition
-// with this token ("" is nobody's), or to nothing.
-func (s *Store) change(name, token string, do func(*entry)) (done bool) {
+// Source is the locks of a group.
+type Source struct{ remote.Table }
+
+var _ remote.Abilities = (*Source)(nil)
+
+// Open opens them. A list has up to 4 parts of 3 bytes, to have more than one in tests.
+func Open(store remote.Store) (*Source, error) {
+	member, err := remote.Options[string]{Group: "night"}.Join("memory")
+	if err != nil {
+		return nil, err
+	}
+	limits := remote.Limits{Value: 3, Parts: 4, Unheard: time.Minute, Server: "memory"}
+	return &Source{remote.NewTable(member, store, "root/", limits)}, nil
+}
+
+// Apply implements remote.Store.
+func (s *Store) Apply(_ context.Context, t remote.Txn) (a remote.Applied, err error) {
+	a.Since = boottime.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.locks[name]
-	if e.record.Token != token {
-		return false
+	s.revision++
+	writes := t.Then
+	if a.Done = !slices.ContainsFunc(t.If, s.fails); !a.Done {
+		writes = t.Else
 	}
-	if do(&e); e.record.Token == "" {
-		delete(s.locks, name)
-		return true
+	for _, w := range writes {
+		s.write(w)
 	}
-	s.locks[name] = e
-	return true
+	for _, r := range t.Show {
+		a.Found = append(a.Found, s.read(r))
+	}
+	return a, nil
 }
 
-func (s *Store) read(name string) entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.locks[name]
+// fails says whether a condition does not hold.
+func (s *Store) fails(c remote.Cond) bool {
+	e, there := s.entries[c.Key]
+	switch c.Field {
+	case remote.IfAbsent:
+		return there
+	case remote.IfExists:
+		return !there
+	case remote.IfCreated:
+		return e.Created != c.Number
+	case remote.IfChanged:
+		return e.Changed != c.Number
+	case remote.IfValue:
+		return !bytes.Equal(e.Value, c.Value)
+	case remote.IfSilent:
+		return e.Beats != c.Number
+	}
+	return len(s.read(remote.Range{Key: c.Key, Below: true, Before: c.Number})) > 0 // IfFirst
 }
 
-// keep keeps what a change says of the result. It is part of a change.
-func (s *Store) keep(name string, c remote.Change) {
+func (s *Store) write(w remote.Write) {
+	e, there := s.entries[w.Key]
 	switch {
-	case c.Forget:
-		delete(s.results, name)
-	case c.Result != nil:
-		s.results[name] = c.Result
+	case w.Beat > 0:
+		if e.Created == w.Beat {
+			e.Beats++
+			s.entries[w.Key] = e
+		}
+	case w.Value == nil:
+		maps.DeleteFunc(s.entries, func(key string, _ remote.Entry) bool { return key == w.Key || w.Below && strings.HasPrefix(key, w.Key) })
+		for _, waits := range s.waiting {
+			waits.Tell()
+		}
 	default:
-		return
-	}
-	s.changes++
-}
-
-// Source is the locks of a store.
-type Source struct {
-	remote.Member
-	store *Store
-}
-
-// Open opens a store.
-func Open(store *Store) (*Source, error) {
-	member, err := remote.Options[*Store]{Place: store}.Join("memory")
-	return &Source{member, store}, err
-}
-
-// Names implements source.Source.
-func (s *Source) Names(context.Context) ([]string, error) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.store.locks)), nil
-}
-
-// Result implements source.Ledger.
-func (s *Source) Result(_ context.Context, name string) (source.Result, error) {
-	return s.ReadResult(name, func() ([]byte, error) {
-		s.store.mu.Lock()
-		defer s.store.mu.Unlock()
-		return s.store.results[name], nil
-	})
-}
-
-// Results implements source.Ledger.
-func (s *Source) Results(context.Context) ([]string, error) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.store.results)), nil
-}
-
-// Revision implements source.Ledger.
-func (s *Source) Revision(context.Context) (string, error) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	return strconv.Itoa(s.store.changes), nil
-}
-
-// Observe implements source.Source.
-func (s *Source) Observe(_ context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
-	return remote.NewObserver(s, lock{name, s.store}, name, policy)
-}
-
-// Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (_ source.Contender, err error) {
-	c := &contender{lock: lock{name, s.store}}
-	c.Contender, err = remote.NewContender(s, c, name, claim, policy)
-	return c, err
-}
-
-// lock is one lock of the store.
-type lock struct {
-	name  string
-	store *Store
-}
-
-// See implements remote.Lock.
-func (l lock) See(context.Context) (remote.Seen, error) {
-	e := l.store.read(l.name)
-	return remote.Seen{
-		Held: e.record.Token != "", Record: e.record.Read(l.name), Age: source.Unknown, Silence: source.Unknown,
-		Sign: remote.Sign{Token: e.record.Token, Count: e.beats},
-	}, nil
-}
-
-// Remove implements remote.Lock.
-func (l lock) Remove(_ context.Context, seen remote.Seen, still bool) (freed remote.Freed, err error) {
-	l.store.change(l.name, seen.Sign.Token, func(e *entry) {
-		if freed.Held = still && e.beats != seen.Sign.Count; freed.Held {
-			return
+		if !there {
+			e = remote.Entry{Key: w.Key, Created: s.revision, Pulse: 1, Age: source.Unknown}
 		}
-		*e, freed.Done = entry{}, true
-	})
-	return freed, nil
-}
-
-// contender wants one lock.
-type contender struct {
-	*remote.Contender
-	lock
-}
-
-// Attempt implements remote.Attempts.
-func (c *contender) Attempt(context.Context) (source.Lease, error) {
-	start, record := boottime.Now(), remote.NewRecord(source.NewToken(), c.Claim)
-	if !c.store.change(c.name, "", func(e *entry) { *e = entry{record: record} }) {
-		return nil, source.ErrHeld
+		e.Value, e.Changed, e.Silence = w.Value, s.revision, -s.passed
+		e.Version++
+		s.entries[w.Key] = e
 	}
-	l := &lease{lock: c.lock, token: record.Token}
-	l.Lease = c.Acquired(l, record, start, 0)
-	return l, nil
 }
 
-// lease is a lock that is held.
-type lease struct {
-	*remote.Lease
-	lock
-	token string
-}
-
-// change does something to the lock while it is this lease's.
-func (l *lease) change(do func(*entry)) (mine bool) { return l.store.change(l.name, l.token, do) }
-
-// Gone implements remote.Hold.
-func (l *lease) Gone() error { return errors.New("its record is not there any more") }
-
-// Beat implements remote.Hold.
-func (l *lease) Beat(context.Context, time.Duration) (mine bool, err error) {
-	return l.change(func(e *entry) { e.beats++ }), nil
-}
-
-// Free implements remote.Hold.
-func (l *lease) Free(context.Context) (remote.Freed, error) {
-	return remote.Freed{Done: l.change(func(e *entry) { *e = entry{} })}, nil
-}
-
-// Write implements remote.Hold.
-func (l *lease) Write(_ context.Context, _ string, c remote.Change) (shown remote.Shown, err error) {
-	shown.Mine = l.change(func(e *entry) {
-		if e.record.Step == c.Before {
-			e.record = c.Record
-			l.store.keep(l.name, c)
+func (s *Store) read(r remote.Range) (found []remote.Entry) {
+	for _, e := range s.entries {
+		below := r.Below && strings.HasPrefix(e.Key, r.Key) && e.Key >= r.From
+		if (e.Key == r.Key || below) && (r.Before == 0 || e.Created < r.Before) {
+			e.Silence += s.passed
+			found = append(found, e)
 		}
-		shown.Step, shown.Left = e.record.Step, e.record.Step
+	}
+	slices.SortFunc(found, func(a, b remote.Entry) int {
+		switch {
+		case r.Oldest:
+			return cmp.Compare(a.Created, b.Created)
+		case r.Newest:
+			return cmp.Compare(b.Created, a.Created)
+		}
+		return strings.Compare(a.Key, b.Key)
 	})
-	return shown, nil
+	if r.Limit > 0 {
+		found = found[:min(len(found), r.Limit)]
+	}
+	return found
 }
 
-// ReadResult implements remote.Hold.
-func (l *lease) ReadResult(context.Context) (result []byte, mine bool, err error) {
-	mine = l.change(func(*entry) { result = l.store.results[l.name] })
-	return result, mine, nil
+// feed reads all that is there anew.
+type feed struct {
+	*Store
+	below, from string
+	at          int64
 }
 
-// Fence implements source.Lease.
-func (l *lease) Fence(context.Context) (number uint64, err error) {
-	err = l.While(func() (mine bool, err error) {
-		return l.change(func(*entry) {
-			l.store.fence++
-			number = l.store.fence
-		}), nil
-	})
-	return number, err
+// Feed implements remote.Store.
+func (s *Store) Feed(below, from string) remote.Feed { return &feed{s, below, from, 0} }
+
+// Next implements remote.Feed.
+func (f *feed) Next(context.Context) (news []remote.Entry, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.read(remote.Range{Key: f.below, Below: true, From: f.from}) {
+		if e.Created > f.at {
+			news = append(news, e)
+		}
+	}
+	f.at = f.revision
+	return news, nil
+}
+
+// Close implements remote.Feed.
+func (f *feed) Close() error { return nil }
+
+// Removals implements remote.Store: none are reported.
+func (s *Store) Removals(string, bool) (news <-chan struct{}, stop func()) { return nil, func() {} }
+
+// Stop implements remote.Store: a holder hangs on nothing but its entry.
+func (s *Store) Stop(int64) {}
+
+// OpError implements remote.Store.
+func (s *Store) OpError(ctx context.Context, op, name string, err error) error {
+	return remote.OpError(ctx, source.OpError{Source: "memory", Op: op, Name: name, Err: err})
+}
+
+// Pulse implements remote.Store.
+func (s *Store) Pulse(context.Context, time.Duration) remote.Pulse {
+	return &remote.Beats{Store: s, Wait: s.wait}
+}
+
+// wait tells a waiter of everything that is removed.
+func (s *Store) wait(w remote.Wait) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[w.Ticket] = w
+	w.Tell() // something may have been removed before
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.waiting, w.Ticket)
+	}
 }
 
 // TestExample has the source pass what each has to pass.
@@ -229,14 +197,23 @@ func TestExample(t *testing.T) {
 		Fences: true, Marks: true, Deaths: true,
 		Refused: []string{"a/b", "nul\x00byte", "\xff\xfe not utf-8"},
 		Place: func(t testing.TB) func() source.Source {
-			store := &Store{locks: map[string]entry{}, results: map[string][]byte{}}
-			return func() source.Source {
-				src, err := Open(store)
-				require.NoError(t, err)
-				return src
-			}
+			store := newStore()
+			return func() source.Source { return open(t, store) }
 		},
 	})
+	store := newStore()
+	locktest.RunRegister(t, func(t testing.TB, name string) source.Register {
+		r, err := open(t, store).Register(name)
+		require.NoError(t, err)
+		return r
+	})
+}
+
+func open(t testing.TB, store remote.Store) *Source {
+	t.Helper()
+	src, err := Open(store)
+	require.NoError(t, err)
+	return src
 }
 
 // TestPageShowsTheExample: what docs/sources.md shows is what was tested above.
@@ -254,5 +231,5 @@ func TestPageShowsTheExample(t *testing.T) {
 		blocks++
 		require.Contains(t, string(this), block)
 	}
-	require.Equal(t, 4, blocks)
+	require.Equal(t, 3, blocks)
 }

@@ -143,9 +143,9 @@ func (t *Table) Wake() (news <-chan struct{}, stop func()) {
 
 // Groups implements source.GroupLister: those that have locks, or had results or a history.
 func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
-	kinds := []string{lockKind, changesKind, dayKind}
+	each := []int{1, 0, 0} // what else there is is not held
 	var ranges []Range
-	for _, kind := range kinds {
+	for _, kind := range []string{lockKind, changesKind, dayKind} {
 		ranges = append(ranges, Range{Key: t.root + kind + separator, Below: true, Keys: true})
 	}
 	a, err := t.show(ctx, "list the lock groups", "", ranges...)
@@ -156,9 +156,7 @@ func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	for i, found := range a.Found {
 		for _, e := range found {
 			group, _, _ := strings.Cut(strings.TrimPrefix(e.Key, ranges[i].Key), separator)
-			if held[group] += 0; kinds[i] == lockKind {
-				held[group]++
-			}
+			held[group] += each[i]
 		}
 	}
 	return Summaries(held), nil
