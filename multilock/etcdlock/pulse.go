@@ -28,7 +28,7 @@ type pulse struct {
 	watched  atomic.Bool
 }
 
-// unlooked is how long a watch is believed that tells nothing of the lock.
+// unlooked is how long a watch is trusted that reports nothing.
 const unlooked = 10 * time.Minute
 
 // Pulse implements remote.Store.
@@ -41,8 +41,8 @@ func (s *server) Pulse(ctx context.Context, ttl time.Duration) remote.Pulse {
 // Stop implements remote.Store.
 func (s *server) Stop(pulse int64) { s.revoke(clientv3.LeaseID(pulse)) }
 
-// Settle implements remote.Pulse. That the server knows no such lease says that the attempt was faster
-// than the grant, or that the lease has ended.
+// Settle implements remote.Pulse. A server that does not know the lease was asked before it was granted, or the
+// lease has ended.
 func (p *pulse) Settle(ctx context.Context, a remote.Applied, failed error) (gone bool, err error) {
 	g := p.grant.Load()
 	if a.Done {
@@ -90,7 +90,7 @@ func (p *pulse) rest() {
 	}
 }
 
-// Await implements remote.Pulse: it watches the ticket right before, or the lock. Each release wakes one.
+// Await implements remote.Pulse: it watches the ticket right before, or the lock. Each release wakes one waiter.
 func (p *pulse) Await(ctx context.Context, w remote.Wait) {
 	if p.quit == nil {
 		p.keepAlive(ctx, w)
@@ -102,7 +102,7 @@ func (p *pulse) Await(ctx context.Context, w remote.Wait) {
 	for _, key := range w.Ahead {
 		go func() {
 			p.removals(ctx, w.Tell, key, clientv3.WithRev(w.Revision+1))
-			// It has ended by itself: there is no leader, or what it was to begin with was compacted.
+			// The watch has ended by itself: there is no leader, or its first revision was compacted.
 			if bounded.Sleep(ctx, remote.LongestPause) == nil {
 				w.Tell()
 			}
@@ -124,10 +124,10 @@ func (p *pulse) keepAlive(ctx context.Context, w remote.Wait) {
 	}()
 }
 
-// Beat implements remote.Pulse. That it is accepted shows that the lock was not broken for silence,
-// and whoever breaks it by force ends the lease, too. That process may die in between, or the key be removed
-// by hand: of that a watch tells, and then the lock is looked at.
-func (p *pulse) Beat(ctx context.Context, h *remote.Held, limit time.Duration) (mine bool, err error) {
+// Beat implements remote.Pulse. An accepted heartbeat shows that the lock was not broken for lack of one, and
+// a forced break ends the lease, too. A breaker that dies in between, or a person that removes the key, does
+// not: a watch reports that, and then the lock is read.
+func (p *pulse) Beat(ctx context.Context, h *remote.TableLease, limit time.Duration) (mine bool, err error) {
 	p.renewing.Lock()
 	defer p.renewing.Unlock()
 	p.rest()
@@ -141,37 +141,23 @@ func (p *pulse) Beat(ctx context.Context, h *remote.Held, limit time.Duration) (
 	}
 	p.news.Begin()
 	a, err := p.Apply(ctx, remote.Txn{Limit: limit, Show: looks(h)})
-	lock, life := entries(a, err)
-	if err != nil || lock.Created != h.Created {
+	if err != nil || a.Entry(0).Created != h.Created {
 		return false, err
 	}
 	p.guard(h, a.Revision)
-	if beat == nil && life.Pulse == int64(g.id) {
+	if beat == nil && a.Entry(1).Pulse == int64(g.id) {
 		return true, nil
 	}
-	return p.revive(ctx, h, limit, life.Changed)
+	return p.revive(ctx, h, limit, a.Entry(1).Changed)
 }
 
 // looks shows a lock, and the key that hangs on the pulse.
-func looks(h *remote.Held) []remote.Range {
+func looks(h *remote.TableLease) []remote.Range {
 	return []remote.Range{{Key: h.Lock, Keys: true}, {Key: h.Life, Keys: true}}
 }
 
-// entries are what looks has found, zero for nothing.
-func entries(a remote.Applied, err error) (lock, life remote.Entry) {
-	if err != nil {
-		return lock, life
-	}
-	for i, e := range []*remote.Entry{&lock, &life} {
-		if len(a.Found[i]) > 0 {
-			*e = a.Found[i][0]
-		}
-	}
-	return lock, life
-}
-
 // guard watches the lock, which was there at a revision.
-func (p *pulse) guard(h *remote.Held, revision int64) {
+func (p *pulse) guard(h *remote.TableLease, revision int64) {
 	p.looked = true
 	p.news.Refused()
 	if p.watched.Swap(true) {
@@ -186,11 +172,10 @@ func (p *pulse) guard(h *remote.Held, revision int64) {
 	}()
 }
 
-// revive gives a lock that nobody has broken yet a new lease: a server that was restored, or
-// lost its leases in another way, takes nobody's lock away. The lease is granted now, for the
-// validity of the lock counts from now; and the sign of life is the one that was seen, so that
-// what is carried out late does not take the place of a later one.
-func (p *pulse) revive(ctx context.Context, h *remote.Held, limit time.Duration, changed int64) (mine bool, err error) {
+// revive gives a lock that was not broken a new lease: a server that was restored, or lost its leases in
+// another way, takes no lock away. The lease is granted now, because the validity of the lock counts from
+// now. The condition is the key that was seen, so a request that arrives late does not replace a later one.
+func (p *pulse) revive(ctx context.Context, h *remote.TableLease, limit time.Duration, changed int64) (mine bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	g := p.leases.grant(ctx, h.Record().TTL)
@@ -207,10 +192,10 @@ func (p *pulse) revive(ctx context.Context, h *remote.Held, limit time.Duration,
 	if a.Doubt {
 		g.tainted.Store(true)
 	}
-	switch lock, life := entries(a, err); {
-	case err != nil || lock.Created != h.Created:
+	switch {
+	case err != nil || a.Entry(0).Created != h.Created:
 		return false, err
-	case life.Pulse == int64(g.id):
+	case a.Entry(1).Pulse == int64(g.id):
 		p.grant.Store(g)
 		return true, nil
 	}

@@ -43,7 +43,7 @@ func (b *Beats) Await(_ context.Context, w Wait) {
 }
 
 // Beat implements Pulse.
-func (b *Beats) Beat(ctx context.Context, h *Held, limit time.Duration) (mine bool, err error) {
+func (b *Beats) Beat(ctx context.Context, h *TableLease, limit time.Duration) (mine bool, err error) {
 	a, err := b.Store.Apply(ctx, Txn{Then: []Write{{Key: h.Lock, Beat: h.Created}}, Show: []Range{{Key: h.Lock, Keys: true}}, Limit: limit})
 	if err != nil || !h.isMine(a.first(0)) {
 		return false, err

@@ -12,13 +12,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The history of a group is entries that are never changed: HISTORY/MILLISECONDS-TOKEN, with the
-// time of their latest event by the clock of the host that wrote them, and a few events each.
+// The history of a group is entries that never change: history/GROUP/MILLISECONDS-TOKEN, with a few events
+// each, and the time of the latest by the clock of the host that wrote it.
 //
-// How old they are no host's clock decides: one that is months ahead would take for old what is young.
-// The server counts the days in which something was written. A day lasts as long as an entry that ends
-// by itself, or by the server's clock; the first write after its end begins another, and leaves a mark.
-// What was written before so many marks is at least as many days old.
+// The age of an entry does not depend on the clock of any host, which may be months ahead: the server counts
+// days. A day is an entry that ends by itself after 24 hours, or is as old by the server's clock. The first
+// write after that begins another day, and adds a mark. Entries older than N marks are N days old, at least.
 
 const (
 	// mostEvents are those of one entry, and fewer if they are longer than a value may be.
@@ -31,7 +30,7 @@ const (
 	mostWrites = 100
 )
 
-// Record implements source.Journal. However often it has to be sent, it is there once.
+// Record implements source.Journal. Keys are drawn before, so a request that is repeated writes nothing twice.
 func (t *Table) Record(ctx context.Context, events []source.Event) error {
 	if t.silent || len(events) == 0 {
 		return nil
@@ -62,7 +61,7 @@ func (t *Table) today() string { return t.key(dayKind, "now") }
 // marks is what the marks of the days begin with.
 func (t *Table) marks() string { return t.key(dayKind, "mark") + separator }
 
-// beginDay also removes what is too old. If it fails, the next writer does it.
+// beginDay also removes old entries. If it fails, the next writer does it.
 func (t *Table) beginDay(ctx context.Context, over *Entry) {
 	unchanged := Cond{Key: t.today(), Field: IfAbsent}
 	if over != nil {
@@ -82,7 +81,7 @@ func (t *Table) historyKey(moment time.Time) string {
 	return t.key(historyKind, fmt.Sprintf("%015d", max(moment.UnixMilli(), 0)))
 }
 
-// old are the keys of the history that is older than keep, and the marks that are not needed any more.
+// old lists the entries that are older than keep, and the marks that are not needed any more.
 func (t *Table) old(ctx context.Context, keep time.Duration) (history, marks []Entry, err error) {
 	const op = "look for old history"
 	n := int((keep+day-1)/day) + 1
@@ -134,7 +133,7 @@ func (t *Table) Expire(ctx context.Context, keep time.Duration) ([]string, error
 	return t.days(history[:min(removed, len(history))]), err
 }
 
-// History implements source.Journal. The keys are in the order of their times, and are read page by page.
+// History implements source.Chronicle. It reads the keys page by page, in the order of their times.
 func (t *Table) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	from, over := t.historyKey(since), false
 	return InOrder(func() (events []source.Event, err error) {
@@ -153,7 +152,7 @@ func (t *Table) History(ctx context.Context, since time.Time) iter.Seq2[source.E
 	})
 }
 
-// follower tells what a feed reads.
+// follower decodes what a feed reads.
 type follower struct {
 	table *Table
 	since time.Time

@@ -66,7 +66,7 @@ func (t *Table) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	return t.join(ctx, op, *there)
 }
 
-// put names the parts if nobody has published meanwhile, or retracted: that removes all parts.
+// put writes the parts, and then the contents if there are none. A retraction in between has removed the parts.
 func (t *Table) put(ctx context.Context, op string, mine contents, manifest []byte) (*contents, error) {
 	txn := Txn{If: []Cond{{Key: t.contentsKey(), Field: IfAbsent}}, Show: []Range{{Key: t.contentsKey()}}}
 	for part := range slices.Chunk(manifest, t.limits.Value) {
@@ -148,8 +148,8 @@ func (t *Table) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(manifest)), err
 }
 
-// Retract implements source.ManifestStore. It asks for the list that is there now: carried out late, it
-// does not remove a later one. The parts of those who are about to publish go, too.
+// Retract implements source.ManifestStore. Its condition is the list that is there now: carried out late, it
+// does not remove a later one. It also removes the parts of lists that are being published.
 func (t *Table) Retract(ctx context.Context) error {
 	const op = "retract the list"
 	there, err := t.get(ctx, op, "", t.contentsKey())

@@ -16,7 +16,7 @@ import (
 // more than one in a step may look at the others just before. A store whose transactions are of one
 // object keeps what else is written inside of that object until it is in its place.
 type Store interface {
-	// Apply carries out a transaction. It may be sent several times, and a try may arrive late.
+	// Apply carries out a transaction. The request may be sent several times, and arrive late.
 	Apply(ctx context.Context, t Txn) (Applied, error)
 	// Feed reads the entries below a key, from one on, and then each that is created.
 	Feed(below, from string) Feed
@@ -25,7 +25,7 @@ type Store interface {
 	Removals(key string, below bool) (news <-chan struct{}, stop func())
 	// Pulse is a sign of life for the entries of one contender, which lasts for a TTL.
 	Pulse(ctx context.Context, ttl time.Duration) Pulse
-	// Stop ends the pulse that a removed lock hung on, by its number: its holder learns of it.
+	// Stop ends the pulse of a lock that was removed, by its number, so that the holder learns of it.
 	Stop(pulse int64)
 	// OpError names the step in which err came up; nil if there is none.
 	OpError(ctx context.Context, op, name string, err error) error
@@ -41,19 +41,18 @@ type Feed interface {
 // Pulse is a contender's sign of life, and then the holder's. An entry that was put with one counts for
 // nothing if it arrives after the pulse has ended.
 type Pulse interface {
-	// Settle takes note of an attempt: gone says that the pulse has ended, and another one is needed.
-	// The error is ErrAgain if an attempt makes sense at once.
+	// Settle is called after each attempt. gone says that the pulse has ended, so the contender needs
+	// another one. The error is ErrAgain if another attempt makes sense at once.
 	Settle(ctx context.Context, a Applied, failed error) (gone bool, err error)
 	// Since is a moment before the last sign of life that the server has acknowledged.
 	Since() boottime.Instant
 	// Await keeps a ticket alive, and calls w.Tell when another attempt makes sense.
 	Await(ctx context.Context, w Wait)
 	// Beat gives a sign of life for a lock that is held, in limited time; mine says whether it still is.
-	Beat(ctx context.Context, h *Held, limit time.Duration) (mine bool, err error)
-	// Tainted says that something which was sent with the pulse may still be carried out.
+	Beat(ctx context.Context, h *TableLease, limit time.Duration) (mine bool, err error)
+	// Tainted says that a request that names the pulse may still be carried out.
 	Tainted() bool
-	// Close ends the waiting, and the pulse; unless nothing hangs on it any more, when another contender
-	// may have it.
+	// Close ends the waiting, and the pulse. One that is unused may be given to another contender.
 	Close(unused bool)
 }
 
@@ -93,6 +92,14 @@ func (a Applied) first(i int) *Entry {
 	return &a.Found[i][0]
 }
 
+// Entry is the first entry of a range, zero if it has none.
+func (a Applied) Entry(i int) (e Entry) {
+	if i < len(a.Found) && len(a.Found[i]) > 0 {
+		e = a.Found[i][0]
+	}
+	return e
+}
+
 // Cond compares the entry of a key.
 type Cond struct {
 	Key    string
@@ -127,7 +134,7 @@ type Write struct {
 	// the entry Life, and removes it with the lock.
 	Pulse Pulse
 	Life  string
-	Tell  string        // the first of the tickets below this key hears of the removal
+	Tell  string        // the first of the tickets below this key is told of the removal
 	Ends  time.Duration // the store may remove the entry that long after; 0 for never
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Table is all that a source keeps of a group in a store, for embedding in a source: it implements
-// source.Source but for Close and Promises, and what else is asked of a group. Keys are KIND/GROUP/NAME;
-// those of a queue have QUEUE/GROUP/NAME/ before them.
+// Table is a lock group in a store. It is a source.Source with all [Abilities]; a driver embeds it in its own
+// source. Keys are KIND/GROUP/NAME; those of a queue's tickets begin with queue/GROUP/NAME/.
 type Table struct {
 	Member
 	store  Store
@@ -38,11 +37,11 @@ type Abilities interface {
 type Limits struct {
 	Value   int           // bytes of a value
 	Parts   int           // values that a list may have
-	Unheard time.Duration // how long a waiter that hears nothing asks nobody
+	Unheard time.Duration // how long a waiter that is told nothing sends no request
 	Server  string        // for people
 }
 
-// NewTable is that of a member's group. All its keys begin with root.
+// NewTable is the table of a member's group. All its keys begin with root.
 func NewTable(m Member, store Store, root string, limits Limits) Table {
 	return Table{Member: m, store: store, limits: limits, root: root}
 }
@@ -143,7 +142,7 @@ func (t *Table) Wake() (news <-chan struct{}, stop func()) {
 
 // Groups implements source.GroupLister: those that have locks, or had results or a history.
 func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
-	each := []int{1, 0, 0} // what else there is is not held
+	each := []int{1, 0, 0} // only locks are held
 	var ranges []Range
 	for _, kind := range []string{lockKind, changesKind, dayKind} {
 		ranges = append(ranges, Range{Key: t.root + kind + separator, Below: true, Keys: true})
@@ -165,8 +164,8 @@ func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 // line is the tickets of a queue.
 type line struct{ Table }
 
-// Queue implements source.Queueing: tickets are the locks of a group of their own. (Who waits for one lock is
-// served in order anyhow; a queue may be the line for several.)
+// Queue implements source.Queueing: the tickets are locks in a table of their own. (Waiters of one lock are
+// served in order anyway; a queue may be for several locks.)
 func (t *Table) Queue(name string) (source.Queue, error) {
 	tickets := line{*t}
 	tickets.Member, tickets.root, tickets.silent = t.Ungrouped(), t.key(queueKind, name)+separator, true
@@ -178,7 +177,7 @@ func (l *line) Left(ticket string) (news <-chan struct{}, stop func()) {
 	return l.store.Removals(l.key(lockKind, ticket), false)
 }
 
-// Close implements source.Queue. The connections are the source's.
+// Close implements source.Queue. The connections belong to the source.
 func (l *line) Close() error { return nil }
 
 // Queues implements source.QueueLister.
@@ -196,7 +195,7 @@ func (t *Table) Queues(ctx context.Context) (queues []string, err error) {
 	return queues, nil
 }
 
-// touch counts a change of the group's results.
+// touch changes what Revision reads.
 func (t *Table) touch() Write { return Write{Key: t.all(changesKind), Value: []byte{}, Shared: true} }
 
 // Result implements source.Ledger.
@@ -212,8 +211,7 @@ func (t *Table) Results(ctx context.Context) ([]string, error) {
 	return t.names(ctx, "list the results", resultKind)
 }
 
-// Revision implements source.Changes: the revisions of what each commit and each removal writes. It
-// needs no clock.
+// Revision implements source.Changes, with the revisions of the entries that every change of a result writes.
 func (t *Table) Revision(ctx context.Context) (stamp string, err error) {
 	a, err := t.show(ctx, "look at the results", "", Range{Key: t.all(changesKind), Below: true})
 	if err != nil {

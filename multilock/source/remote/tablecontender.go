@@ -11,38 +11,38 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// claimant is one contender's attempts at one lock of a table. They have one token and one pulse, so
-// that one of them that is carried out late is known for its own. Locks are had in the order of the
-// tickets; a contender that does not wait is behind all.
-type claimant struct {
+// tableContender attempts to acquire one lock of a table. All attempts have the same token and pulse, so an
+// attempt that was carried out late is recognised. Waiters get the lock in the order of their tickets; a
+// contender that does not wait comes after all of them.
+type tableContender struct {
 	*Contender
 	tableLock
 	pulse  Pulse // nil if there is none yet, or if it is a lock's
 	stored Record
 	ticket int64 // the revision that created its ticket, 0 if there is none
-	doubt  bool  // an attempt was not answered
+	doubt  bool  // an attempt got no answer
 }
 
 // Contend implements source.Source.
 func (t *Table) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (_ source.Contender, err error) {
-	c := &claimant{tableLock: tableLock{t, name}}
+	c := &tableContender{tableLock: tableLock{t, name}}
 	c.Contender, err = NewContender(t, c, name, claim, policy)
 	return c, err
 }
 
 // Wake implements source.Contender: from now on this contender waits.
-func (c *claimant) Wake() <-chan struct{} {
+func (c *tableContender) Wake() <-chan struct{} {
 	if c.News == nil {
 		c.News = NewNews(c.table.limits.Unheard)
 	}
 	return c.News.Wake()
 }
 
-func (c *claimant) ticketKey() string { return c.tickets() + c.stored.Token }
+func (c *tableContender) ticketKey() string { return c.tickets() + c.stored.Token }
 
-// Attempt implements Attempts: one transaction, which takes the lock if it is free and nobody is ahead.
-// Otherwise it tells who is in the way, and gets a ticket for who waits.
-func (c *claimant) Attempt(ctx context.Context) (source.Lease, error) {
+// Attempt implements Attempts, in one transaction: it takes the lock if that is free and no ticket is ahead.
+// Otherwise it writes a ticket, if the contender waits, and reads what is ahead.
+func (c *tableContender) Attempt(ctx context.Context) (source.Lease, error) {
 	if c.pulse == nil {
 		c.pulse, c.stored = c.table.store.Pulse(ctx, c.Claim.TTL), NewRecord(source.NewToken(), c.Claim)
 	}
@@ -71,8 +71,8 @@ func (c *claimant) Attempt(ctx context.Context) (source.Lease, error) {
 	return nil, c.refused(ctx, a)
 }
 
-// attempt is the transaction.
-func (c *claimant) attempt() Txn {
+// attempt is the transaction of an attempt.
+func (c *tableContender) attempt() Txn {
 	record := []byte(c.stored.Encode())
 	txn := Txn{
 		If:   []Cond{{Key: c.key(lockKind), Field: IfAbsent}, {Key: c.tickets(), Field: IfFirst, Number: c.ticket}},
@@ -95,13 +95,13 @@ func (c *claimant) attempt() Txn {
 }
 
 // See implements Lock.
-func (c *claimant) See(ctx context.Context) (Seen, error) {
+func (c *tableContender) See(ctx context.Context) (Seen, error) {
 	seen, err := c.tableLock.See(ctx)
 	return c.own(seen), err
 }
 
-// own finds the contender's own in what was seen.
-func (c *claimant) own(seen Seen) Seen {
+// own marks what is the contender's own in what was seen.
+func (c *tableContender) own(seen Seen) Seen {
 	seen.Ours = c.pulse != nil && seen.Held && seen.token == c.stored.Token
 	if seen.Waiter != nil && c.pulse != nil && seen.Waiter.ID == c.ticketKey() {
 		seen.Waiter = nil
@@ -109,17 +109,18 @@ func (c *claimant) own(seen Seen) Seen {
 	return seen
 }
 
-// acquired makes the lease of a lock that was seen to be this contender's.
-func (c *claimant) acquired(seen Seen) *Held {
-	h := &Held{
+// acquired makes the lease of a lock that this contender has acquired.
+func (c *tableContender) acquired(seen Seen) *TableLease {
+	h := &TableLease{
 		tableLock: c.tableLock, Lock: c.key(lockKind), Life: c.key(lifeKind), Created: seen.entry.Created, token: c.stored.Token, pulse: c.pulse,
 	}
 	h.Lease = c.Acquired(h, c.stored, c.pulse.Since(), seen.entry.Changed)
 	return h
 }
 
-// found is the lease of a lock that an earlier attempt has taken: it is held since a sign of life now.
-func (c *claimant) found(ctx context.Context, seen Seen) (source.Lease, error) {
+// found makes the lease of a lock that an earlier attempt has acquired. A heartbeat confirms it, from which its
+// validity counts.
+func (c *tableContender) found(ctx context.Context, seen Seen) (source.Lease, error) {
 	h := c.acquired(seen)
 	mine, err := h.Beat(ctx, RenewalLimit(c.Claim.TTL))
 	if err != nil || !mine {
@@ -130,25 +131,25 @@ func (c *claimant) found(ctx context.Context, seen Seen) (source.Lease, error) {
 	return c.leased(h), nil
 }
 
-// leased leaves all that was the contender's to a lease.
-func (c *claimant) leased(h *Held) source.Lease {
+// leased hands the pulse over to the lease.
+func (c *tableContender) leased(h *TableLease) source.Lease {
 	c.pulse, c.News, c.ticket, c.doubt = nil, nil, 0, false
 	return h
 }
 
-// refused finds out whom to wait for, and watches that.
-func (c *claimant) refused(ctx context.Context, a Applied) error {
+// refused waits for what is ahead.
+func (c *tableContender) refused(ctx context.Context, a Applied) error {
 	if c.News == nil {
 		return source.ErrHeld
 	}
 	places := a.Found[len(c.looks())]
-	if len(places) == 0 || places[0].Key != c.ticketKey() { // the ticket is gone, and with it the pulse
+	if len(places) == 0 || places[0].Key != c.ticketKey() { // the ticket has ended, and with it the pulse
 		c.forget()
 		return ErrAgain
 	}
 	c.ticket = places[0].Created
 	first := len(places) == 1
-	if first && !c.Seen.Held { // it became free in between, or the attempt was late
+	if first && !c.Seen.Held { // the attempt arrived too late to count
 		return ErrAgain
 	}
 	w := Wait{Ticket: c.ticketKey(), Ahead: []string{c.key(lockKind), c.key(lifeKind)}, Revision: a.Revision, TTL: c.Claim.TTL, Tell: c.News.Tell}
@@ -166,9 +167,8 @@ func (c *claimant) refused(ctx context.Context, a Applied) error {
 	return source.ErrHeld
 }
 
-// forget gives up a pulse, with all that hung on it. What an attempt without an answer has left would be in
-// this contender's own way.
-func (c *claimant) forget() {
+// forget ends the pulse, and removes the ticket and what an attempt without an answer may have written.
+func (c *tableContender) forget() {
 	pulse, used := c.pulse, c.ticket > 0 || c.doubt
 	pulse.Close(!used)
 	if used {
@@ -188,8 +188,8 @@ func (c *claimant) forget() {
 // leaving is how long the end of a contender may take.
 const leaving = 1300*time.Millisecond - Grace
 
-// Close takes back what is in doubt, or waits.
-func (c *claimant) Close() error {
+// Close implements source.Observer: it withdraws attempts in doubt, and the ticket.
+func (c *tableContender) Close() error {
 	if c.pulse != nil {
 		c.forget()
 	}

@@ -34,7 +34,7 @@ func (l tableLock) looks() []Range {
 	return []Range{{Key: l.key(lockKind), Life: l.key(lifeKind)}, {Key: l.tickets(), Below: true, Oldest: true, Limit: 1, Alive: true}}
 }
 
-// seen is what a transaction has shown that began with looks.
+// seen is the state of the lock in a transaction whose first ranges are those of looks.
 func (l tableLock) seen(a Applied) Seen {
 	seen := Seen{Age: source.Unknown, Silence: source.Unknown}
 	if e := a.first(0); e != nil {
@@ -56,7 +56,7 @@ func (l tableLock) waiter(ticket Entry) *Waiter {
 			Then: []Write{{Key: ticket.Key, Tell: l.tickets()}},
 		})
 	}}
-	if ticket.Pulse == 0 { // it would stay there for ever
+	if ticket.Pulse == 0 { // nothing would ever remove it
 		w.Why = fmt.Sprintf("an entry is in the way that multilock has not made: remove %q", ticket.Key)
 	}
 	return w
@@ -80,9 +80,9 @@ func (l tableLock) freeing(created int64) Txn {
 	}
 }
 
-// Remove implements Lock. It asks for the acquisition that was seen; and if that is dead for its silence, for
-// the silence to last. In the end it stops the holder's pulse, however late that is: no other lock will
-// hang on it.
+// Remove implements Lock. Its condition is the acquisition that was seen, and if that counts as dead because it
+// sent no heartbeat, that it has sent none since. Stopping the holder's pulse afterwards may come late: no
+// other lock ever hangs on it.
 func (l tableLock) Remove(ctx context.Context, seen Seen, still bool) (Freed, error) {
 	txn := l.freeing(seen.entry.Created)
 	if still && seen.entry.Life != process.Alive {
@@ -98,21 +98,19 @@ func (l tableLock) Remove(ctx context.Context, seen Seen, still bool) (Freed, er
 	return freed, err
 }
 
-// free frees the lock of one acquisition.
+// free applies a transaction of freeing.
 func (l tableLock) free(ctx context.Context, op string, txn Txn, created int64, token string) (Freed, error) {
 	a, err := l.table.apply(ctx, op, l.name, txn)
 	if err != nil {
 		return Freed{Doubt: a.Doubt}, err
 	}
 	now, mark := a.first(0), a.first(1)
-	return Freed{
-		Done: a.Done, Held: !a.Done && now != nil && now.Created == created, Doubt: a.Doubt,
-		Marked: !a.Done && mark != nil && token != "" && string(mark.Value) == token,
-	}, nil
+	marked := mark != nil && token != "" && string(mark.Value) == token
+	return Freed{Done: a.Done, Held: now != nil && now.Created == created, Marked: marked, Doubt: a.Doubt}, nil
 }
 
-// Held is a lock of a table that is held.
-type Held struct {
+// TableLease is a lock of a table that is held.
+type TableLease struct {
 	*Lease
 	tableLock
 	Lock, Life string // its keys: see Write
@@ -121,25 +119,25 @@ type Held struct {
 	pulse      Pulse
 }
 
-var _ source.Committer = (*Held)(nil)
+var _ source.Committer = (*TableLease)(nil)
 
 var errGone = errors.New("it is not there any more: the lock was broken or removed, or the server has lost it")
 
 // Gone implements Hold.
-func (h *Held) Gone() error { return errGone }
+func (h *TableLease) Gone() error { return errGone }
 
-func (h *Held) isMine(e *Entry) bool { return e != nil && e.Created == h.Created }
+func (h *TableLease) isMine(e *Entry) bool { return e != nil && e.Created == h.Created }
 
 // Beat implements Hold.
-func (h *Held) Beat(ctx context.Context, limit time.Duration) (mine bool, err error) {
+func (h *TableLease) Beat(ctx context.Context, limit time.Duration) (mine bool, err error) {
 	mine, err = h.pulse.Beat(ctx, h, limit)
 	return mine, h.table.store.OpError(ctx, "renew", h.name, err)
 }
 
 // Free implements Hold.
-func (h *Held) Free(ctx context.Context) (Freed, error) {
+func (h *TableLease) Free(ctx context.Context) (Freed, error) {
 	tainted := h.pulse.Tainted()
-	if tainted { // what may still come has no pulse then
+	if tainted { // a write that is still on its way finds no pulse then
 		h.pulse.Close(false)
 	}
 	freed, err := h.free(ctx, "release", h.freeing(h.Created), h.Created, h.token)
@@ -149,9 +147,8 @@ func (h *Held) Free(ctx context.Context) (Freed, error) {
 	return freed, err
 }
 
-// Write implements Hold. The last result of a name is an entry beside its lock: nobody can take the lock and
-// not see it.
-func (h *Held) Write(ctx context.Context, op string, c Change) (Shown, error) {
+// Write implements Hold. The same transaction that finds the lock held writes the result.
+func (h *TableLease) Write(ctx context.Context, op string, c Change) (Shown, error) {
 	key, result := h.Lock, h.key(resultKind)
 	txn := Txn{
 		If:   []Cond{{Key: key, Field: IfCreated, Number: h.Created}, {Key: key, Field: IfChanged, Number: c.Before}},
@@ -172,9 +169,8 @@ func (h *Held) Write(ctx context.Context, op string, c Change) (Shown, error) {
 	return Shown{Done: c.Result != nil && string(valueOf(a.first(1))) == string(c.Result), Doubt: a.Doubt}, nil
 }
 
-// ReadResult implements Hold. With the result there comes a sign of life, which no server confirms that was
-// replaced.
-func (h *Held) ReadResult(ctx context.Context) (result []byte, mine bool, err error) {
+// ReadResult implements Hold. It sends a heartbeat along: a server that was replaced cannot confirm that.
+func (h *TableLease) ReadResult(ctx context.Context) (result []byte, mine bool, err error) {
 	a, err := h.table.apply(ctx, "ask for the result", h.name, Txn{
 		Then: []Write{{Key: h.Lock, Beat: h.Created}},
 		Show: []Range{{Key: h.Lock, Keys: true}, {Key: h.key(resultKind)}},
@@ -185,9 +181,8 @@ func (h *Held) ReadResult(ctx context.Context) (result []byte, mine bool, err er
 	return valueOf(a.first(1)), h.isMine(a.first(0)), nil
 }
 
-// Fence implements source.Lease: the number is the revision in which the record was written for it. No other
-// write has it, and all that come later have larger ones.
-func (h *Held) Fence(ctx context.Context) (uint64, error) {
+// Fence implements source.Lease. It writes the record again: the number is the revision of that write.
+func (h *TableLease) Fence(ctx context.Context) (uint64, error) {
 	revision, err := h.Change(ctx, "draw a fence number", func(*Change) {})
 	return uint64(max(revision, 0)), err //nolint:gosec // not negative
 }
