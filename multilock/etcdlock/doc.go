@@ -7,17 +7,9 @@
 //	defer src.Close()
 //	lock, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{})
 //
-// # The keys
-//
-// A lock is two keys that one transaction creates: the record of who holds it, and a sign of
-// life that hangs on a lease. The holder keeps the lease alive; when it does not, the server
-// removes the sign, and whoever comes next breaks the lock, in a transaction that asks for
-// that very record, and for the sign to be gone. So a lock whose job lives on while its holder
-// died is still there to be seen, and history tells of what was broken.
-//
-// Who waits has a ticket, a key under a lease of its own, and watches the ticket right before
-// it, or the lock if there is none. Locks are had in the order of the tickets, and each
-// release wakes one.
+// A lock is two keys that one transaction creates: the record of its holder, and a sign of life under a lease,
+// which the holder keeps alive. The record stays there when the lease has ended: the next contender sees the
+// dead lock, and breaks it in a transaction whose conditions are that record, and no sign of life.
 //
 // docs/etcd.md has the keys, the costs and the limits.
 package etcdlock

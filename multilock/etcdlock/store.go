@@ -169,38 +169,33 @@ func (s *server) Removals(key string, below bool) (news <-chan struct{}, end fun
 	return told.Wake(), stop
 }
 
-// watch tells what happens to a key, or to what else the options say, until that is over.
-func (s *server) watch(ctx context.Context, tell func([]*clientv3.Event), key string, opts ...clientv3.OpOption) {
+// removals calls tell for each removal, until the watch ends.
+func (s *server) removals(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
 	client, err := s.connect()
 	if err != nil {
 		return
 	}
-	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
+	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, append(opts, clientv3.WithFilterPut())...) {
 		if len(resp.Events) > 0 {
-			tell(resp.Events)
+			tell()
 		}
 	}
 }
 
-// removals tells of removals alone.
-func (s *server) removals(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
-	s.watch(ctx, func([]*clientv3.Event) { tell() }, key, append(opts, clientv3.WithFilterPut())...)
-}
-
-// feed reads what is there, and then what a watch tells.
+// feed reads what is there, and then what a watch reports.
 type feed struct {
 	*server
 	below, from string
 	next        string // where to read on, "" once all that was there was read
-	at          int64  // the revision as of which it is read, 0 before; what comes later a watch tells
+	at          int64  // the revision as of which it is read, 0 before; the watch reports what comes later
 	seen        int64  // what was read before this reading began, 0 for nothing
-	told        chan []*clientv3.Event
+	news        clientv3.WatchChan
 	stop        context.CancelFunc
 }
 
 // Feed implements remote.Store.
 func (s *server) Feed(below, from string) remote.Feed {
-	return &feed{server: s, below: below, from: from, next: from}
+	return &feed{server: s, below: below, from: from, next: from, stop: func() {}}
 }
 
 // pageSize is how many keys are read at a time.
@@ -211,19 +206,25 @@ func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	if entries, err := f.past(ctx); err != nil || len(entries) > 0 {
 		return entries, err
 	}
-	if f.told == nil {
-		f.listen()
+	if f.news == nil {
+		client, err := f.connect()
+		if err != nil {
+			return nil, err
+		}
+		var own context.Context
+		own, f.stop = context.WithCancel(context.WithoutCancel(ctx))
+		f.news = client.Watch(clientv3.WithRequireLeader(own), f.below, clientv3.WithPrefix(), clientv3.WithRev(f.at+1))
 	}
 	for {
 		select {
-		case told, open := <-f.told:
-			if !open { // the watch has ended: what came since is read anew
+		case resp, open := <-f.news:
+			if !open || resp.Err() != nil { // the watch has ended: what came since is read anew
 				f.stop()
-				f.told, f.next, f.seen, f.at = nil, f.from, f.at, 0
+				f.news, f.next, f.seen, f.at = nil, f.from, f.at, 0
 				return f.past(ctx)
 			}
 			var created []*keyValue
-			for _, e := range told {
+			for _, e := range resp.Events {
 				if f.at = max(f.at, e.Kv.ModRevision); e.IsCreate() {
 					created = append(created, e.Kv)
 				}
@@ -259,25 +260,8 @@ func (f *feed) past(ctx context.Context) (entries []remote.Entry, err error) {
 	return entries, nil
 }
 
-func (f *feed) listen() {
-	ctx, stop := context.WithCancel(context.Background())
-	told := make(chan []*clientv3.Event, pageSize)
-	f.told, f.stop = told, stop
-	go func(from int64) {
-		defer close(told)
-		f.watch(ctx, func(events []*clientv3.Event) {
-			select {
-			case told <- events:
-			case <-ctx.Done():
-			}
-		}, f.below, clientv3.WithPrefix(), clientv3.WithRev(from))
-	}(f.at + 1)
-}
-
 // Close implements remote.Feed.
 func (f *feed) Close() error {
-	if f.stop != nil {
-		f.stop()
-	}
+	f.stop()
 	return nil
 }

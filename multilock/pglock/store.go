@@ -37,14 +37,42 @@ func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err
 		s.clock.set(now.number(1))
 		a.Done = now.text(0) == "true"
 	}
-	for _, found := range answers[len(answers)-len(t.Show):] {
-		entries, err := entriesOf(found)
+	queries, which := s.reads(t.Show)
+	found := answers[len(answers)-len(queries):]
+	for i, r := range t.Show {
+		entries, err := entriesOf(found[which[i]])
+		if !r.Below {
+			entries = slices.DeleteFunc(entries, func(e remote.Entry) bool { return e.Key != r.Key })
+		}
 		if err != nil {
 			return a, err
 		}
 		a.Found = append(a.Found, entries)
 	}
 	return a, nil
+}
+
+// reads are the queries for some ranges, one for all single entries, and which of them is for which range.
+func (s *server) reads(ranges []remote.Range) (queries []statement, which []int) {
+	var single values
+	var places []string
+	for _, r := range ranges {
+		if !r.Below {
+			places = append(places, single.add(r.Key))
+		}
+	}
+	if len(places) > 0 {
+		queries = append(queries, s.sql(`SELECT key, encode(value, 'hex')`+columns+` FROM @entry WHERE key IN (`+strings.Join(places, `, `)+`)`, single...))
+	}
+	for _, r := range ranges {
+		if !r.Below {
+			which = append(which, 0)
+			continue
+		}
+		which = append(which, len(queries))
+		queries = append(queries, s.read(r))
+	}
+	return queries, which
 }
 
 // values collects the parameters of a statement.
@@ -61,11 +89,11 @@ func (v *values) add(value any) string {
 // a ticket that arrives when nobody waits for the answer any more counts for nothing: the server's clock tells.
 func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	then, or := "", ""
-	if len(t.Then) > 0 { // what is committed is on disk, and on the standbys that are waited for, whatever is usual for this user
-		all = append(all, statement{text: `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`})
+	if len(t.Then) > 0 && len(t.If) == 0 {
+		all = append(all, statement{text: `SELECT ` + synchronous})
 	}
 	if len(t.If) > 0 {
-		all = append(all, s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.named+" "+t.If[0].Key))
+		all = append(all, s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0)), `+synchronous, s.named+" "+t.If[0].Key))
 		var v values
 		var conds []string
 		for _, c := range t.If {
@@ -87,11 +115,13 @@ func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	for _, w := range t.Else {
 		all = append(all, s.write(w, or)...)
 	}
-	for _, r := range t.Show {
-		all = append(all, s.read(r))
-	}
-	return all, decided
+	queries, _ := s.reads(t.Show)
+	return append(all, queries...), decided
 }
+
+// synchronous has what is committed be on disk, and on the standbys that are waited for, whatever is usual for
+// this user.
+const synchronous = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
 // holds is a condition.
 func holds(c remote.Cond, v *values) string {
@@ -156,19 +186,14 @@ func (s *server) write(w remote.Write, when string) []statement {
 		key, w.Value, channel, listener, s.schema+"revision")}
 }
 
-// read reads a range.
+// read is the query for the entries below a key.
 func (s *server) read(r remote.Range) statement {
 	var v values
-	value, where, order, limit := `encode(value, 'hex')`, `key = `+v.add(r.Key), `key`, ``
+	value, order, limit := `encode(value, 'hex')`, `key`, ``
 	if r.Keys {
 		value = `''`
 	}
-	if r.Below {
-		where = `key >= $1 AND key < ` + v.add(end(r.Key))
-	}
-	if r.From > r.Key {
-		where += ` AND key >= ` + v.add(r.From)
-	}
+	where := `key >= ` + v.add(max(r.Key, r.From)) + ` AND key < ` + v.add(end(r.Key))
 	if r.Before > 0 {
 		where += ` AND created < ` + v.add(r.Before) + `::bigint`
 	}
