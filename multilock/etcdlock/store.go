@@ -16,8 +16,8 @@ type keyValue = mvccpb.KeyValue
 
 var _ remote.Store = (*server)(nil)
 
-// Apply implements remote.Store, with one transaction. A lock's sign of life is a key of its own, under a
-// lease: the lock stays there to be seen when that has ended.
+// Apply implements remote.Store, with one transaction. A lock's sign of life is a key of its own under a
+// lease, so the lock outlasts the lease, and can be read.
 func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err error) {
 	var when []clientv3.Cmp
 	for _, c := range t.If {
@@ -90,7 +90,7 @@ func compare(c remote.Cond) clientv3.Cmp {
 	return clientv3.Compare(created, "=", 0)
 }
 
-// writes are the operations that make some writes. What is to end by itself needs a lease first.
+// writes are the operations for some writes. An entry that ends by itself needs a lease first.
 func (s *server) writes(ctx context.Context, writes []remote.Write) (ops []clientv3.Op, err error) {
 	for _, w := range writes {
 		var under []clientv3.OpOption
@@ -218,7 +218,7 @@ func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	for {
 		select {
 		case resp, open := <-f.news:
-			if !open || resp.Err() != nil { // the watch has ended: what came since is read anew
+			if !open || resp.Err() != nil { // the watch has ended: read what was added since
 				f.stop()
 				f.news, f.next, f.seen, f.at = nil, f.from, f.at, 0
 				return f.past(ctx)
@@ -238,7 +238,7 @@ func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	}
 }
 
-// past reads what was there in the beginning, until something is found.
+// past reads pages of what was there at the beginning, until one has entries.
 func (f *feed) past(ctx context.Context) (entries []remote.Entry, err error) {
 	for f.next != "" && len(entries) == 0 {
 		a, err := f.Apply(ctx, remote.Txn{Show: []remote.Range{{Key: f.below, Below: true, From: f.next, Limit: pageSize}}})

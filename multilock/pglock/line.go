@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// glance is how often one request gives signs of life for all who wait through a source, and
-	// looks whether it is somebody's turn: that is what is left if nobody tells. It is deaf where a
-	// pooler is in between, so that nobody can.
+	// glance is how often one request sends heartbeats for all waiters of a source, and checks whether a
+	// waiter has missed its turn. deaf is that where a pooler is in between, and no waiter can be notified.
 	glance = 4 * time.Second
 	deaf   = time.Second
-	// patience is for how many seconds a place in the line is kept without a sign of life.
+	// patience is for how many seconds a ticket counts without a heartbeat.
 	patience = 12
 )
 
-// alive finds entries whose writer is not known to be dead: who waits has given a sign of life, and if it
-// listens, that connection has to stand, for with a process that ends its connections end.
+// alive selects tickets with a recent heartbeat. If the waiter listens, that connection must exist: it ends with
+// the process.
 var (
 	recent = `w.seen > clock_timestamp() - interval '` + strconv.Itoa(patience) + ` seconds'`
 	alive  = `(w.channel IS NULL OR ` + recent + ` AND (w.listener = 0 OR EXISTS (SELECT FROM pg_stat_get_activity(w.listener))))`
@@ -39,7 +38,7 @@ func (s *server) Pulse(context.Context, time.Duration) remote.Pulse {
 	return &remote.Beats{Store: s, Wait: s.crowd.add}
 }
 
-// crowd is all who wait through a source. One connection listens for them.
+// crowd is all waiters of a source. One connection listens for them.
 type crowd struct {
 	*server
 	channel string
@@ -47,10 +46,10 @@ type crowd struct {
 	mu    sync.Mutex
 	lines map[string]remote.Wait // by their tickets
 
-	begin func() // to listen, with the first who waits
+	begin func() // to listen, with the first waiter
 	close func()
 
-	listener atomic.Int64 // the server's number for the connection that listens, 0 if nobody can tell
+	listener atomic.Int64 // the server process of the connection that listens, 0 if there is none
 }
 
 func newCrowd(s *server) *crowd {
@@ -76,7 +75,7 @@ func (c *crowd) add(w remote.Wait) (remove func()) {
 	}
 }
 
-// all are those who wait now.
+// all are the waiters.
 func (c *crowd) all() []remote.Wait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +91,7 @@ func (c *crowd) tell(ticket string) {
 	}
 }
 
-// listen hears who is told. What it may have missed each finds out by asking.
+// listen keeps a connection that listens. check finds what was missed in between.
 func (c *crowd) listen(ctx context.Context) {
 	for pause := remote.LongestPause; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
 		if c.attend(ctx) {
@@ -145,7 +144,7 @@ func (c *crowd) hear(ctx context.Context) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// watch gives signs of life for all who wait, and looks whether somebody was not told.
+// watch calls check from time to time.
 func (c *crowd) watch(ctx context.Context) {
 	for {
 		pause := deaf
@@ -161,7 +160,8 @@ func (c *crowd) watch(ctx context.Context) {
 	}
 }
 
-// check tells those who have lost their place, and the first if the lock has passed on.
+// check sends heartbeats for all tickets. It wakes waiters that have lost theirs, and those that are first and were
+// not notified.
 func (c *crowd) check(ctx context.Context, lines []remote.Wait) {
 	answers, _, err := c.request(ctx, false, 0, func() []statement {
 		return []statement{
@@ -181,7 +181,7 @@ func (c *crowd) check(ctx context.Context, lines []remote.Wait) {
 	}
 	for _, w := range lines {
 		place, there := places[w.Ticket]
-		// The lock has passed on; or it is free, and was, for whoever was ahead is no more.
+		// The lock has another holder; or it is free, because the waiter ahead has died.
 		if !there || place.is(2) && (place.number(1) == 0 || place.number(1) != w.Held) {
 			w.Tell()
 		}

@@ -16,7 +16,7 @@ import (
 
 var _ remote.Store = (*server)(nil)
 
-// Apply implements remote.Store: statements that go to the server at once, as one transaction.
+// Apply implements remote.Store. All statements are sent at once, as one transaction.
 func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err error) {
 	var answers []answer
 	decided := 0
@@ -52,7 +52,8 @@ func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err
 	return a, nil
 }
 
-// reads are the queries for some ranges, one for all single entries, and which of them is for which range.
+// reads are the queries for some ranges, one of them for all single entries; which says which query is for
+// which range.
 func (s *server) reads(ranges []remote.Range) (queries []statement, which []int) {
 	var single values
 	var places []string
@@ -75,18 +76,19 @@ func (s *server) reads(ranges []remote.Range) (queries []statement, which []int)
 	return queries, which
 }
 
-// values collects the parameters of a statement.
+// values are the parameters of a statement.
 type values []any
 
-// add is the place of one more parameter.
+// add appends a parameter, and returns its placeholder.
 func (v *values) add(value any) string {
 	*v = append(*v, value)
 	return "$" + strconv.Itoa(len(*v))
 }
 
-// statements are those of a transaction, of which one decides whether its conditions hold. Two with the same
-// first key come one after the other, so what was decided still holds when the writes are made. A lock or
-// a ticket that arrives when nobody waits for the answer any more counts for nothing: the server's clock tells.
+// statements are those of a transaction. One of them decides whether the conditions hold; an advisory lock on
+// the first key serialises such transactions, so the decision still holds when the writes are made. Locks and
+// tickets have a deadline by the server's clock: an attempt that arrives later, when its contender has given up,
+// changes nothing.
 func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	then, or := "", ""
 	if len(t.Then) > 0 && len(t.If) == 0 {
@@ -97,7 +99,7 @@ func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 		var v values
 		var conds []string
 		for _, c := range t.If {
-			if c.Field == remote.IfSilent { // a sign of life that comes now is waited for, and seen
+			if c.Field == remote.IfSilent { // waits for a heartbeat that is being written
 				all = append(all, s.sql(`SELECT FROM @entry WHERE key = $1 FOR UPDATE`, c.Key))
 			}
 			conds = append(conds, holds(c, &v))
@@ -119,8 +121,7 @@ func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	return append(all, queries...), decided
 }
 
-// synchronous has what is committed be on disk, and on the standbys that are waited for, whatever is usual for
-// this user.
+// synchronous makes the commit wait for the disk, and for synchronous standbys, whatever the user's default is.
 const synchronous = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
 // holds is a condition.
@@ -148,14 +149,14 @@ func holds(c remote.Cond, v *values) string {
 	return `NOT ` + there + `)`
 }
 
-// end is behind all keys that begin with one that ends with a slash.
+// end is the first key after those that begin with below, which ends with a slash.
 func end(below string) string { return strings.TrimSuffix(below, "/") + "0" }
 
-// revision is a number that no other write has, and later ones are larger. A server that has lost the last
-// numbers, because it was restored, or is a standby that was not waited for, draws others.
+// revision is unique, and larger than those before. A server that has lost the last numbers (it was restored, or is
+// a standby that was promoted) draws others, because of the random bits.
 const revision = `(SELECT (nextval($5::regclass) << 20) | floor(random() * 1048576)::bigint AS n) r`
 
-// write makes a write if a condition holds, which begins with AND.
+// write makes a write where a condition holds, which begins with AND.
 func (s *server) write(w remote.Write, when string) []statement {
 	switch {
 	case w.Beat > 0:
@@ -212,13 +213,12 @@ func (s *server) read(r remote.Range) statement {
 	return s.sql(`SELECT key, `+value+columns+` FROM @entry w WHERE `+where+` ORDER BY `+order+limit, v...)
 }
 
-// columns are what else is read of an entry.
+// columns are the other columns of an entry.
 const columns = `, created, changed, version, beats, (channel IS NOT NULL)::int, (extract(epoch FROM clock_timestamp() - at) * 1000000)::bigint,
 	(extract(epoch FROM clock_timestamp() - seen) * 1000000)::bigint, server = pg_postmaster_start_time()`
 
-// entriesOf reads rows. The server's clock is believed, unless another server has dated the last sign of
-// life, or this one before it was started anew: just then the holder cannot give any, and the clock may be
-// another one.
+// entriesOf decodes rows. The server's clock counts unless the last heartbeat was dated by another server, or by
+// this one before a restart: a holder could not send any in between, and the clock may have changed.
 func entriesOf(rows []row) (entries []remote.Entry, err error) {
 	for _, r := range rows {
 		value, err := hex.DecodeString(r.text(1))
@@ -233,15 +233,15 @@ func entriesOf(rows []row) (entries []remote.Entry, err error) {
 	return entries, nil
 }
 
-// Stop implements remote.Store: a removed lock's row is all that its holder hangs on.
+// Stop implements remote.Store: a holder depends on nothing but its row.
 func (s *server) Stop(int64) {}
 
-// Removals implements remote.Store: none are reported, but to who waits for a lock.
+// Removals implements remote.Store: only waiters of a lock are told of its removal.
 func (s *server) Removals(string, bool) (news <-chan struct{}, stop func()) { return nil, func() {} }
 
-// feed reads what is there, in passes. A pass reads all that one snapshot of the database shows,
-// and the one of the pass before did not: so nothing is read twice, and nothing is missed that was
-// written by a transaction which began early and ended late.
+// feed reads in passes. A pass reads what one snapshot of the database shows and the snapshot of the pass before
+// did not. So it reads nothing twice, and misses nothing that a transaction wrote that began early and
+// ended late.
 type feed struct {
 	*server
 	below, from string
