@@ -49,7 +49,7 @@ func TestPostgresTroubles(t *testing.T) {
 		"no certificate":      {[]string{at("ada", "work?sslmode=verify-full&sslrootcert=/nowhere")}, "no such file"},
 		"no TLS":              {[]string{at("ada", "work?sslmode=require")}, "the server speaks no TLS"},
 		"not a schema":        {[]string{at("ada", "work?schema=pg_locks")}, "is no name of a schema"},
-		"may not make tables": {[]string{at("bob", "work"), "MULTILOCK_PASSWORD=" + password}, `CREATE SCHEMA IF NOT EXISTS "multilock";`},
+		"may not make tables": {[]string{at("bob", "work"), "MULTILOCK_PASSWORD=" + password}, `CREATE SCHEMA IF NOT EXISTS "multilock"; GRANT USAGE, CREATE ON SCHEMA "multilock" TO "bob";`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -125,7 +125,7 @@ func (s *server) hint(err error) string {
 	case has(err, noDatabase):
 		return "the database has to be there; the tables are made"
 	case has(err, notAllowed):
-		return "the user needs these: " + strings.Join(s.grants(), " ")
+		return "the user needs these: " + s.grants()
 	case has(err, noTable, noColumn, noSchema):
 		return "the schema is not as this multilock has made it: see https://github.com/multilock/go/blob/main/docs/postgres.md"
 	case has(err, diskFull):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -31,31 +30,10 @@ var tables = []string{
 // fed are the entries that a feed can read: those of the history.
 const fed = `starts_with(key, 'history/')`
 
-// grants are what another user needs than the one who has made them.
-func (s *server) grants() []string {
-	schema := quoted(s.named)
-	user := quoted(s.config.User)
-	return []string{
-		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", schema, user),
-		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s;", schema, user),
-		fmt.Sprintf("GRANT USAGE ON ALL SEQUENCES IN SCHEMA %s TO %s;", schema, user),
-	}
-}
-
-// script is what somebody may run who may make the schema, in one line, as messages are.
-func (s *server) script() string {
-	lines := []string{"CREATE SCHEMA IF NOT EXISTS " + quoted(s.named) + ";"}
-	for _, text := range s.making() {
-		lines = append(lines, text+";")
-	}
-	return strings.Join(append(lines, s.grants()...), " ")
-}
-
-func (s *server) making() (texts []string) {
-	for _, text := range tables {
-		texts = append(texts, strings.NewReplacer("@", s.schema, "\n\t\t", " ", "\n\t", " ").Replace(text))
-	}
-	return append(texts, fmt.Sprintf(`INSERT INTO %smeta (version) VALUES (%d) ON CONFLICT DO NOTHING`, s.schema, schemaVersion))
+// grants are what a user needs that did not make the tables.
+func (s *server) grants() string {
+	return fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO %[2]s; GRANT USAGE ON ALL SEQUENCES IN SCHEMA %[1]s TO %[2]s;",
+		quoted(s.named), quoted(s.config.User))
 }
 
 // facts are what the server says about itself.
@@ -134,11 +112,13 @@ func (s *server) create(ctx context.Context, look bool) error {
 	if !there.is(0) {
 		steps = append(steps, statement{text: "CREATE SCHEMA IF NOT EXISTS " + quoted(s.named)})
 	}
-	for _, text := range s.making() {
-		steps = append(steps, statement{text: text})
+	for _, text := range tables {
+		steps = append(steps, s.sql(text))
 	}
+	steps = append(steps, s.sql(fmt.Sprintf(`INSERT INTO @meta (version) VALUES (%d) ON CONFLICT DO NOTHING`, schemaVersion)))
 	if _, _, err = s.carryOut(ctx, 0, func() []statement { return steps }); has(err, notAllowed) {
-		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s: %s", s.config.User, s.config.Database, s.script()))
+		script := fmt.Sprintf("CREATE SCHEMA IF NOT EXISTS %s; GRANT USAGE, CREATE ON SCHEMA %[1]s TO %s;", quoted(s.named), quoted(s.config.User))
+		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s: %s", s.config.User, s.config.Database, script))
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -210,26 +209,21 @@ func (s *server) request(ctx context.Context, look bool, limit time.Duration, ma
 }
 
 // clock is a reading of the server's clock, carried on by this host's.
-type clock struct {
-	mu   sync.Mutex
-	read time.Time
-	at   boottime.Instant
+type clock struct{ read atomic.Pointer[reading] }
+
+type reading struct {
+	micros int64
+	at     boottime.Instant
 }
 
 // micros is the server's time as a number. It may be compared.
 const micros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
 // set is for a reading that an answer has brought.
-func (c *clock) set(reading int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.read, c.at = time.UnixMicro(reading), boottime.Now()
-}
+func (c *clock) set(micros int64) { c.read.Store(&reading{micros, boottime.Now()}) }
 
-// after is what the server's clock shows after a while, as such a number: what is carried out
-// later is not to count any more.
+// after is what the server's clock shows after a while, as such a number. It was read before.
 func (c *clock) after(d time.Duration) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.read.Add(c.at.Elapsed() + d).UnixMicro()
+	last := c.read.Load()
+	return last.micros + (last.at.Elapsed() + d).Microseconds()
 }
