@@ -41,13 +41,13 @@ type Source struct{ remote.Table }
 
 var _ remote.Abilities = (*Source)(nil)
 
-// Open opens them. A list has up to 4 parts of 3 bytes, to have more than one in tests.
+// Open opens them. A list has up to 5 parts of 3 bytes, to have more than one in tests.
 func Open(store remote.Store) (*Source, error) {
 	member, err := remote.Options[string]{Group: "night"}.Join("memory")
 	if err != nil {
 		return nil, err
 	}
-	limits := remote.Limits{Value: 3, Parts: 4, Unheard: time.Minute, Server: "memory"}
+	limits := remote.Limits{Value: 3, Parts: 5, Unheard: time.Minute, Server: "memory"}
 	return &Source{remote.NewTable(member, store, "root/", limits)}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -114,7 +115,7 @@ func TestPublish(t *testing.T) {
 	s := open(t, m)
 	_, err := s.OpenManifest(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = s.Publish(t.Context(), []byte("thirteen byte"))
+	_, err = s.Publish(t.Context(), []byte("sixteen or more."))
 	require.ErrorIs(t, err, source.ErrInvalid)
 	require.Empty(t, m.entries)
 	for _, list := range []string{"ten bytes.", "ten bytes.", "another"} {
@@ -184,6 +185,76 @@ func TestDays(t *testing.T) {
 	require.Equal(t, []string{"the same day"}, names(), "the day that is not over stays")
 }
 
+// contend prepares to acquire the lock.
+func contend(t *testing.T, store remote.Store) source.Contender {
+	t.Helper()
+	c, err := open(t, store).Contend(t.Context(), "nightly", source.Claim{TTL: time.Hour, Heartbeat: time.Minute}, source.StalePolicy{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// TestLine: waiters get the lock in the order in which they came, whoever asks first, and one that does not
+// wait comes after all of them. A waiter that gives up is passed over.
+func TestLine(t *testing.T) {
+	s := newStore()
+	lease, err := contend(t, s).Try(t.Context())
+	require.NoError(t, err)
+	waiters := []source.Contender{contend(t, s), contend(t, s), contend(t, s), contend(t, s)}
+	for _, w := range waiters {
+		w.Wake()
+		_, err := w.Try(t.Context())
+		require.ErrorIs(t, err, source.ErrHeld)
+	}
+	require.NoError(t, waiters[2].Close())
+	waiters = slices.Delete(waiters, 2, 3)
+	for len(waiters) > 0 {
+		require.NoError(t, lease.Release(t.Context()))
+		for _, other := range append([]source.Contender{contend(t, s)}, waiters[1:]...) {
+			_, err := other.Try(t.Context())
+			require.ErrorIs(t, err, source.ErrHeld)
+			seen, err := other.Look(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, source.StateHeld, seen.State, "another waiter comes first")
+		}
+		lease, err = waiters[0].Try(t.Context())
+		require.NoError(t, err)
+		waiters = waiters[1:]
+	}
+	require.NoError(t, lease.Release(t.Context()))
+	require.Empty(t, s.entries)
+}
+
+// TestFoundLate: an attempt that was carried out without an answer is found by the next one, and confirmed.
+func TestFoundLate(t *testing.T) {
+	l := &lossy{Store: newStore(), what: lost, strike: true}
+	c := contend(t, l)
+	_, err := c.Try(t.Context())
+	require.ErrorIs(t, err, source.ErrUnsure)
+	before := boottime.Now()
+	lease, err := c.Try(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, lease.Since().Since(before), time.Duration(0))
+	require.Equal(t, int64(1), l.entries["root/lock/night/nightly"].Beats)
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// TestReleaseOfABrokenLock: that there is nothing to be released is what a release without an answer has left,
+// unless the lock was broken in between.
+func TestReleaseOfABrokenLock(t *testing.T) {
+	l := &lossy{Store: newStore(), what: dropped}
+	lease, err := contend(t, l).Try(t.Context())
+	require.NoError(t, err)
+	l.strike = true
+	require.Error(t, lease.Release(t.Context()))
+	observer, err := open(t, l.Store).Observe(t.Context(), "nightly", source.StalePolicy{})
+	require.NoError(t, err)
+	_, err = observer.Look(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, observer.Force(t.Context()))
+	require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
+}
+
 // FuzzContents: whatever is where a manifest should be, no more parts are read than a manifest has.
 func FuzzContents(f *testing.F) {
 	for _, seed := range []string{"", "{}", `{"v":1,"id":"x","parts":-1}`, `{"v":1,"id":"x","parts":1e9}`, `{"v":1,"id":"x","parts":4}`} {
@@ -196,6 +267,6 @@ func FuzzContents(f *testing.F) {
 		m.entries[list.Key] = list
 		_, err := s.OpenManifest(t.Context())
 		require.Error(t, err, "it is not what was published")
-		require.LessOrEqual(t, m.revision, int64(1+4))
+		require.LessOrEqual(t, m.revision, int64(1+5))
 	})
 }

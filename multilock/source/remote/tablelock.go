@@ -151,7 +151,7 @@ func (h *TableLease) Free(ctx context.Context) (Freed, error) {
 func (h *TableLease) Write(ctx context.Context, op string, c Change) (Shown, error) {
 	key, result := h.Lock, h.key(resultKind)
 	txn := Txn{
-		If:   []Cond{{Key: key, Field: IfCreated, Number: h.Created}, {Key: key, Field: IfChanged, Number: c.Before}},
+		If:   []Cond{{Key: key, Field: IfChanged, Number: c.Before}}, // a revision of this acquisition
 		Then: []Write{{Key: key, Value: []byte(c.Record.Encode())}},
 		Show: []Range{{Key: key}, {Key: result}},
 	}
