@@ -153,6 +153,20 @@ func TestPublish(t *testing.T) {
 	_, err = s.Publish(t.Context(), []byte("second"))
 	require.ErrorIs(t, err, source.ErrPassing)
 	require.ErrorContains(t, err, "it was retracted meanwhile")
+
+	l := &lossy{Store: m.Store, what: late, n: 1, strike: true}
+	for _, list := range []string{"old", "new"} {
+		_, err = s.Publish(t.Context(), []byte(list))
+		require.NoError(t, err)
+		if list == "old" {
+			require.ErrorIs(t, open(t, l).Retract(t.Context()), errNoAnswer)
+			require.NoError(t, s.Retract(t.Context()))
+		}
+	}
+	l.land()
+	there, err = s.Publish(t.Context(), []byte("other"))
+	require.NoError(t, err)
+	require.Equal(t, "new", string(there), "a retraction that arrives late does not remove another list")
 }
 
 // TestDays: how old the history is shows the server's clock, and no host's.
@@ -172,8 +186,12 @@ func TestDays(t *testing.T) {
 	}
 	record("ahead", 1000*day)
 	record("behind", -1000*day)
-	for n := range 92 {
-		require.Equal(t, n >= 90, !slices.Contains(names(), "ahead"), n)
+	m.passed += day
+	m.after = func() { record("other", 0) }
+	record("mine", 0)
+	require.Len(t, m.read(remote.Range{Key: "root/day/night/mark/", Below: true}), 2, "two hosts have begun one day")
+	for n := range 91 {
+		require.Equal(t, n >= 89, !slices.Contains(names(), "ahead"), n)
 		m.passed += day
 		record(fmt.Sprint("day ", n), 0)
 		record("the same day", 0)
@@ -206,6 +224,21 @@ func TestLine(t *testing.T) {
 		_, err := w.Try(t.Context())
 		require.ErrorIs(t, err, source.ErrHeld)
 	}
+	for _, w := range slices.Backward(waiters) { // who asks again keeps its place
+		_, err := w.Try(t.Context())
+		require.ErrorIs(t, err, source.ErrHeld)
+	}
+	require.Len(t, s.waiting, len(waiters))
+	const lock = "root/lock/night/nightly"
+	var ahead []string
+	for ticket, w := range s.waiting {
+		require.Contains(t, s.entries, ticket)
+		require.Equal(t, s.entries[lock].Created, w.Held)
+		ahead = append(ahead, w.Ahead...)
+	}
+	require.Len(t, ahead, len(waiters)+1)
+	require.Contains(t, ahead, lock)
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(ahead))), len(ahead), "each waits for another ticket, the first for the lock and its life")
 	require.NoError(t, waiters[2].Close())
 	waiters = slices.Delete(waiters, 2, 3)
 	for len(waiters) > 0 {
