@@ -65,7 +65,9 @@ func TestLaggingStandby(t *testing.T) {
 	second := first.Standby(t)
 	both := first.Address + "," + second.Address
 	src := open(t, both, place, "")
-	require.Eventually(t, func() bool { return second.Value("SELECT count(*) FROM "+place+".entry WHERE key LIKE 'lock/%'") == "1" }, watchdog, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return second.Value("SELECT count(*) FROM "+place+".entry WHERE key LIKE 'lock/%'") == "1"
+	}, watchdog, 20*time.Millisecond)
 	findings := map[string]source.Severity{}
 	for _, f := range src.Examine(within(t)) {
 		findings[f.Subject] = f.Severity

@@ -11,7 +11,7 @@ import (
 )
 
 // A lock is an entry that its contender creates: its record. The revision that created it names the
-// acquisition, and every write by its holder asks for it.
+// acquisition. Every write by the holder has that revision as a condition, or the one of its own last change.
 
 // tableLock is one lock in a table.
 type tableLock struct {
