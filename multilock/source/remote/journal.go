@@ -133,7 +133,7 @@ func (t *Table) Expire(ctx context.Context, keep time.Duration) ([]string, error
 	return t.days(history[:min(removed, len(history))]), err
 }
 
-// History implements source.Chronicle. It reads the keys page by page, in the order of their times.
+// History implements source.Journal. It reads the keys page by page, in the order of their times.
 func (t *Table) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	from, over := t.historyKey(since), false
 	return InOrder(func() (events []source.Event, err error) {

@@ -25,11 +25,10 @@ type Abilities interface {
 	source.GroupLister
 	source.QueueLister
 	source.Known
-	source.Changes
+	source.Ledger
 	source.Journal
 	source.Retention
 	source.ManifestStore
-	source.ManifestReader
 	source.Registrar
 }
 
@@ -211,7 +210,7 @@ func (t *Table) Results(ctx context.Context) ([]string, error) {
 	return t.names(ctx, "list the results", resultKind)
 }
 
-// Revision implements source.Changes, with the revisions of the entries that every change of a result writes.
+// Revision implements source.Ledger, with the revisions of the entries that every change of a result writes.
 func (t *Table) Revision(ctx context.Context) (stamp string, err error) {
 	a, err := t.show(ctx, "look at the results", "", Range{Key: t.all(changesKind), Below: true})
 	if err != nil {
