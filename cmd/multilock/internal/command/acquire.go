@@ -27,7 +27,6 @@ import (
 type acquireOptions struct {
 	common
 	holding
-	probing
 	wait   console.WaitLimit
 	pid    console.Number
 	detach bool
@@ -166,14 +165,16 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, err
 		return grant{}, src.Close(err)
 	}
 	o.tellOneHost(e, src)
-	opt := o.options()
-	opt.User, opt.Command = o.User, "acquire --detach"
-	if err := o.prepareProbe(e, src, "acquire", &opt); err != nil {
+	opt, err := o.options(e, src, "acquire")
+	if err != nil {
 		return grant{}, src.Close(err)
 	}
+	opt.Command = "acquire --detach"
 	start := time.Now()
 	detached := func(opt multilock.Options) multilock.Terms { return multilock.Detached{Options: opt} }
-	lock, err := o.take(ctx, e, src, request{o.Name, opt, detached, o.wait, o.Output})
+	lock, _, err := acquisition{
+		src: src, name: o.Name, shared: o.shared, opt: opt, terms: detached, limit: o.wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(o.Output),
+	}.acquire(ctx)
 	if err != nil {
 		return grant{}, src.Close(err)
 	}
@@ -236,7 +237,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if o.wait.Waits() {
 		src, err := e.Kinds.Open(ctx, e.Env, o.Place)
 		if err == nil {
-			stop := show.StartNotice(ctx, e.Env, o.Output, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
+			stop := e.notices(o.Output)(ctx, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
 			defer func() { stop(); _ = src.Close(nil) }()
 		}
 	}

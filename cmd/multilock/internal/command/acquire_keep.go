@@ -145,7 +145,10 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said 
 		return nil, err
 	}
 	onBehalf := func(opt multilock.Options) multilock.Terms { return multilock.OnBehalf{Options: opt, Owner: k.Owner} }
-	return (&holding{shared: k.Shared}).take(ctx, e, src, request{k.Place.Name, opt, onBehalf, k.Wait, console.Output{Quiet: true}})
+	lock, _, err := acquisition{
+		src: src, name: k.Place.Name, shared: k.Shared, opt: opt, terms: onBehalf, limit: k.Wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(console.Output{Quiet: true}),
+	}.acquire(ctx)
+	return lock, err
 }
 
 // answer reports the outcome to acquire.

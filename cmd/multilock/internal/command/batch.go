@@ -31,7 +31,6 @@ type batchOptions struct {
 	common
 	holding
 	disclosure
-	probing
 	limits
 	jobs     console.Number
 	memory   memorySize
@@ -243,8 +242,8 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	lock := o.options()
-	if err := o.prepareProbe(e, src, "batch", &lock); err != nil {
+	lock, err := o.options(e, src, "batch")
+	if err != nil {
 		return errors.Join(err, r.close())
 	}
 	b, err := batch.New(src.Locks, r.jobs(), batch.Options{

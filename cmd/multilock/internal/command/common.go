@@ -5,7 +5,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -138,91 +136,6 @@ func (o *common) readName(c *cli.Context, instead string) error {
 		o.Name = o.names[0]
 	}
 	return source.CheckEnds("lock name", o.Name)
-}
-
-// holding is how a lock is to be held; several commands have these options.
-type holding struct {
-	ttl, maxAge, poll console.Duration
-	fair, shared      bool
-}
-
-func (h *holding) options() multilock.Options {
-	return multilock.Options{
-		TTL: h.ttl.Value, Poll: h.poll.Value, StalePolicy: multilock.StalePolicy{MaxAge: h.maxAge.Value}, Fair: h.fair,
-	}
-}
-
-// requireQueue refuses a source in which nobody can stand in line.
-func requireQueue(src *place.Source, command string, fair bool) error {
-	if !fair {
-		return nil
-	}
-	_, err := place.Ability[source.Queueing](src, command+": --fair", source.TraitQueue)
-	return err
-}
-
-const fairHelp = `With --fair those who wait stand in line, and who came first is first; a dead waiter
-is passed over as a dead holder is. Who waits without it may overtake, so all should
-say so. Without it nobody starves, but the order is by chance. On NFS a place in the
-queue costs some 25 requests, and while many wait it costs less than to do without.`
-
-// useTTL fills in the ttl that a configuration says.
-func (h *holding) useTTL(p *place.Place) {
-	if !h.ttl.Given {
-		h.ttl.Value = p.UsualTTL()
-	}
-}
-
-// request is a lock to be acquired with --wait and its options.
-type request struct {
-	name  string
-	opt   multilock.Options
-	terms func(multilock.Options) multilock.Terms
-	limit console.WaitLimit
-	out   console.Output
-}
-
-// take acquires the lock, and reports its holder while it waits.
-func (q request) take(ctx context.Context, e *Env, src *place.Source) (*multilock.Lock, error) {
-	return q.takeBy(ctx, e, src, multilock.TryAcquire, multilock.Acquire)
-}
-
-// taking is a way to take a lock.
-type taking func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
-
-// takeBy acquires the lock with try, or with wait if it has a limit.
-func (q request) takeBy(ctx context.Context, e *Env, src *place.Source, try, wait taking) (*multilock.Lock, error) {
-	if !q.limit.Waits() {
-		lock, err := try(ctx, src.Locks, q.name, q.terms(q.opt))
-		var held *multilock.HeldError
-		if errors.As(err, &held) && isOurs(e, src, held.Sighting.Record) {
-			held.Sighting.Why += "; this command runs under that lock"
-		}
-		return lock, src.IfLasting(err)
-	}
-	q.opt.Refuse = func(r source.Record) error {
-		if isOurs(e, src, r) {
-			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", q.name, r.Holder)}
-		}
-		return nil
-	}
-	ctx, cancel := q.limit.Limited(ctx)
-	defer cancel()
-	way := &show.Obstacle{Src: src, Name: q.name, Self: src.Self}
-	q.opt.Trouble = way.Met
-	defer show.StartNotice(ctx, e.Env, q.out, way.Tell)()
-	lock, err := wait(ctx, src.Locks, q.name, q.terms(q.opt))
-	return lock, src.IfLasting(err)
-}
-
-// isOurs says whether this command runs under a lock: its holder is an ancestor of this process, or
-// has given us its token, as a job gets it. An ancestor with several threads, which holds the lock
-// for none of its jobs, may release it while this command waits.
-func isOurs(e *Env, src *place.Source, r source.Record) bool {
-	if token := e.Getenv("MULTILOCK_TOKEN"); token != "" && token == r.Token {
-		return true
-	}
-	return r.Holder.PID > 0 && r.Holder.Judge(src.Self).Life == process.Alive && isAncestor(r.Holder.PID, r.Job)
 }
 
 // errIncomplete says that all jobs are done, and that what some have printed is lost.

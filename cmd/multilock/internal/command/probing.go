@@ -4,7 +4,6 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/probe"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -21,16 +20,8 @@ environment" lists the variables that tell it about the holder. An error, anothe
 A process that gets away from its batch job, as where Slurm tracks no cgroups, lives on
 unseen: with --probe another one may then run beside it.`
 
-// prepareProbe adds to the options of a lock what a probe has to do with it: who we are for those
-// of others, and ours.
-func (p *probing) prepareProbe(e *Env, src *place.Source, command string, opt *multilock.Options) (err error) {
-	opt.Batch = source.BatchJobOf(e.Getenv)
-	opt.StalePolicy.Probe, err = p.prober(e, src, command, e.Say)
-	return err
-}
-
-// prober asks about silent holders; it is nil if nobody is to be asked. To say is why an answer
-// tells nothing.
+// prober returns the probe of silent holders, nil without --probe. It calls say with the reason if
+// an answer is inconclusive.
 func (p *probing) prober(e *Env, src *place.Source, command string, say func(string, ...any)) (source.Probe, error) {
 	if p.probe == "" {
 		return nil, nil

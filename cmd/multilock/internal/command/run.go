@@ -22,7 +22,6 @@ type runOptions struct {
 	common
 	holding
 	disclosure
-	probing
 	keeping
 	hooks
 	pinging

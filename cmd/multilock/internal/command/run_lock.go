@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
-	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -92,13 +90,18 @@ func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Sourc
 // runUnderLock acquires the lock. It does so again if the lock was lost before the job was started,
 // because the host was suspended, and there is time left to wait.
 func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
-	opt := o.options()
-	opt.User, opt.Command = o.User, o.shown
-	if err := o.prepareProbe(e, src, "run", &opt); err != nil {
+	opt, err := o.options(e, src, "run")
+	if err != nil {
 		return err
 	}
+	opt.Command = o.shown
+	a := acquisition{
+		src: src, name: o.Name, shared: o.shared, slots: o.slots.Value, opt: opt, terms: termsOf(src, plan),
+		token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(o.Output),
+	}
 	for begin := time.Now(); ; {
-		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, request{o.Name, opt, termsOf(src, plan), o.wait.After(time.Since(begin)), o.Output})
+		a.limit = o.wait.After(time.Since(begin))
+		lock, slot, err := a.acquire(sigs.Until(ctx))
 		if err != nil {
 			return o.report(e, endingWithoutLock(o, o.refused(ctx, e, src, err)), sigs.Next(), func() {})
 		}
@@ -129,53 +132,6 @@ func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) mu
 			return job
 		}
 		return multilock.Recurring{Terms: job, Every: plan.Period()}
-	}
-}
-
-// acquire acquires the lock or a slot, waiting as long as allowed. The number is that of the slot,
-// 0 for the lock.
-func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, q request) (*multilock.Lock, int, error) {
-	if !o.slots.Given {
-		lock, err := o.take(ctx, e, src, q)
-		return lock, 0, err
-	}
-	acquire := lockgroup.TryAcquireSlot
-	if q.limit.Waits() {
-		acquire = lockgroup.AcquireSlot
-		var cancel context.CancelFunc
-		ctx, cancel = q.limit.Limited(ctx)
-		defer cancel()
-		defer show.StartNotice(ctx, e.Env, o.Output, waitingForSlot(src, o.Name, o.slots.Value))()
-	}
-	slot, err := acquire(ctx, src.Locks, o.Name, o.slots.Value, q.terms(q.opt))
-	if err != nil {
-		return nil, 0, err
-	}
-	return slot.Lock, slot.Number, nil
-}
-
-// waitingForSlot says who holds the slots.
-func waitingForSlot(src *place.Source, name string, n int) show.NoticeText {
-	return func(ctx context.Context, waited time.Duration) string {
-		names, err := src.Locks.Names(ctx)
-		if err != nil {
-			return ""
-		}
-		text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", n, name, console.Short(waited))
-		var hosts []string
-		for _, lock := range names {
-			of, i, ok := lockgroup.ParseSlotName(lock)
-			if !ok || of != name || i > n || len(hosts) == show.Most {
-				continue
-			}
-			if seen, err := multilock.Inspect(ctx, src.Locks, lock, multilock.StalePolicy{}); err == nil && seen.State != multilock.StateFree {
-				hosts = append(hosts, fmt.Sprintf("slot %d by %s", i, seen.Record.Holder))
-			}
-		}
-		if len(hosts) == 0 {
-			return text
-		}
-		return text + "; held: " + strings.Join(hosts, ", ")
 	}
 }
 

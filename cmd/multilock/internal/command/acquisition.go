@@ -1,0 +1,183 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// holding has the options of all commands that hold a lock.
+type holding struct {
+	probing
+	ttl, maxAge, poll console.Duration
+	fair, shared      bool
+}
+
+const fairHelp = `With --fair those who wait stand in line, and who came first is first; a dead waiter
+is passed over as a dead holder is. Who waits without it may overtake, so all should
+say so. Without it nobody starves, but the order is by chance. On NFS a place in the
+queue costs some 25 requests, and while many wait it costs less than to do without.`
+
+const sharedHelp = `With --shared many hold the lock together, and keep out whoever wants it alone: readers
+and writers. The name ends in ".shared", so that a writer, which is any run without
+--shared, knows that there may be readers. One that waits lets no new reader in, and
+begins when the last one has ended, or is found dead as any holder is:
+
+   multilock -d /shared run --shared -n db.shared --wait forever -- ./report
+   multilock -d /shared run          -n db.shared --wait 1h      -- ./load`
+
+// useTTL applies the ttl of the configuration.
+func (h *holding) useTTL(p *place.Place) {
+	if !h.ttl.Given {
+		h.ttl.Value = p.UsualTTL()
+	}
+}
+
+// checkName rejects --shared for a lock whose name does not end in ".shared".
+func (h *holding) checkName(command, name string) error {
+	if !h.shared || multilock.Shareable(name) {
+		return nil
+	}
+	return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(name, "."))
+}
+
+// options are the lock's options, with the batch job that this process belongs to, and the probe.
+func (h *holding) options(e *Env, src *place.Source, command string) (_ multilock.Options, err error) {
+	opt := multilock.Options{
+		TTL: h.ttl.Value, Poll: h.poll.Value, StalePolicy: multilock.StalePolicy{MaxAge: h.maxAge.Value}, Fair: h.fair, User: src.Place.User, Batch: source.BatchJobOf(e.Getenv),
+	}
+	opt.StalePolicy.Probe, err = h.prober(e, src, command, e.Say)
+	return opt, err
+}
+
+// requireQueue rejects --fair for a source without queues.
+func requireQueue(src *place.Source, command string, fair bool) error {
+	if !fair {
+		return nil
+	}
+	_, err := place.Ability[source.Queueing](src, command+": --fair", source.TraitQueue)
+	return err
+}
+
+// acquisition is a lock to acquire within the limit of --wait.
+type acquisition struct {
+	src    *place.Source
+	name   string
+	shared bool
+	slots  int // 0 for the lock itself
+	opt    multilock.Options
+	terms  func(multilock.Options) multilock.Terms
+	limit  console.WaitLimit
+	token  string // of the lock under which this process runs as a job, "" if there is none
+	notice notice // while it waits
+}
+
+// notice reports what a command is waiting for, until stop is called.
+type notice func(context.Context, show.NoticeText) (stop func())
+
+// notices returns the notice for an output.
+func (e *Env) notices(out console.Output) notice {
+	return func(ctx context.Context, text show.NoticeText) (stop func()) {
+		return show.StartNotice(ctx, e.Env, out, text)
+	}
+}
+
+// acquire acquires the lock or a slot. The number is that of the slot, 0 for the lock.
+func (a acquisition) acquire(ctx context.Context) (*multilock.Lock, int, error) {
+	switch {
+	case a.slots > 0:
+		return a.acquireSlot(ctx)
+	case a.shared:
+		lock, err := a.acquireBy(ctx, multilock.TryAcquireShared, multilock.AcquireShared)
+		return lock, 0, err
+	}
+	lock, err := a.acquireBy(ctx, multilock.TryAcquire, multilock.Acquire)
+	return lock, 0, err
+}
+
+func (a acquisition) acquireSlot(ctx context.Context) (*multilock.Lock, int, error) {
+	acquire := lockgroup.TryAcquireSlot
+	if a.limit.Waits() {
+		acquire = lockgroup.AcquireSlot
+		var cancel context.CancelFunc
+		ctx, cancel = a.limit.Limited(ctx)
+		defer cancel()
+		defer a.notice(ctx, a.slotHolders)()
+	}
+	slot, err := acquire(ctx, a.src.Locks, a.name, a.slots, a.terms(a.opt))
+	if err != nil {
+		return nil, 0, err
+	}
+	return slot.Lock, slot.Number, nil
+}
+
+// slotHolders is the notice of a command that waits for a slot.
+func (a acquisition) slotHolders(ctx context.Context, waited time.Duration) string {
+	names, err := a.src.Locks.Names(ctx)
+	if err != nil {
+		return ""
+	}
+	text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", a.slots, a.name, console.Short(waited))
+	var hosts []string
+	for _, lock := range names {
+		of, i, ok := lockgroup.ParseSlotName(lock)
+		if !ok || of != a.name || i > a.slots || len(hosts) == show.Most {
+			continue
+		}
+		if seen, err := multilock.Inspect(ctx, a.src.Locks, lock, multilock.StalePolicy{}); err == nil && seen.State != multilock.StateFree {
+			hosts = append(hosts, fmt.Sprintf("slot %d by %s", i, seen.Record.Holder))
+		}
+	}
+	if len(hosts) == 0 {
+		return text
+	}
+	return text + "; held: " + strings.Join(hosts, ", ")
+}
+
+// acquiring is a function that acquires a lock.
+type acquiring func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
+
+// acquireBy acquires the lock with try, or with wait if there is a limit.
+func (a acquisition) acquireBy(ctx context.Context, try, wait acquiring) (*multilock.Lock, error) {
+	if !a.limit.Waits() {
+		lock, err := try(ctx, a.src.Locks, a.name, a.terms(a.opt))
+		var held *multilock.HeldError
+		if errors.As(err, &held) && a.isOurs(held.Sighting.Record) {
+			held.Sighting.Why += "; this command runs under that lock"
+		}
+		return lock, a.src.IfLasting(err)
+	}
+	a.opt.Refuse = func(r source.Record) error {
+		if a.isOurs(r) {
+			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", a.name, r.Holder)}
+		}
+		return nil
+	}
+	ctx, cancel := a.limit.Limited(ctx)
+	defer cancel()
+	way := &show.Obstacle{Src: a.src, Name: a.name, Self: a.src.Self}
+	a.opt.Trouble = way.Met
+	defer a.notice(ctx, way.Tell)()
+	lock, err := wait(ctx, a.src.Locks, a.name, a.terms(a.opt))
+	return lock, a.src.IfLasting(err)
+}
+
+// isOurs reports whether this command runs under a lock: the holder is an ancestor of this process,
+// or gave it the token, as a job gets it. An ancestor with several threads, which holds the lock for
+// none of its jobs, may release it while this command waits.
+func (a acquisition) isOurs(r source.Record) bool {
+	if a.token != "" && a.token == r.Token {
+		return true
+	}
+	return r.Holder.PID > 0 && r.Holder.Judge(a.src.Self).Life == process.Alive && isAncestor(r.Holder.PID, r.Job)
+}
