@@ -17,28 +17,42 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// runOptions is what "run" was asked to do.
-type runOptions struct {
-	common
+// request is what a run is to do. It does not change once it was read.
+type request struct {
+	common                  // where the lock is, and how to report
+	locking locking         // how to acquire it
+	plan    *lockgroup.Plan // nil if no result is recorded
+	job     jobRequest
+	capture keeping
+	hooks   hooks
+	ping    pinging
+}
+
+// locking is how a run acquires its lock.
+type locking struct {
 	holding
+	slots     console.Number
+	wait      console.WaitLimit
+	heldCode  console.Number
+	failAfter console.Number
+}
+
+// jobRequest is a command and its limits.
+type jobRequest struct {
+	args                       []string
+	shown                      string // to others, in place of args
+	minHold, maxRuntime, grace console.Duration
+	onLost                     string
+}
+
+// runOptions reads a request from the command line.
+type runOptions struct {
+	request
 	disclosure
-	keeping
-	hooks
-	pinging
-	once       bool
-	every      lockgroup.Every
-	catchUp    lockgroup.CatchUp
-	retries    console.Number
-	slots      console.Number
-	wait       console.WaitLimit
-	minHold    console.Duration
-	maxRuntime console.Duration
-	grace      console.Duration
-	onLost     string
-	heldCode   console.Number
-	failAfter  console.Number
-	command    []string
-	shown      string // of the command, to others
+	once    bool
+	every   lockgroup.Every
+	catchUp lockgroup.CatchUp
+	retries console.Number
 }
 
 // Run runs a command under a lock.
@@ -91,15 +105,15 @@ left of it gets TERM, and KILL after --grace, before the lock is released.
 
 ` + console.ExitTable,
 		Flags: e.Flags("run", options.Values{
-			"wait": &o.wait, "conflict-exit-code": &o.heldCode, "shared": &o.shared, "fair": &o.fair, "slots": &o.slots,
+			"wait": &o.locking.wait, "conflict-exit-code": &o.locking.heldCode, "shared": &o.locking.shared, "fair": &o.locking.fair, "slots": &o.locking.slots,
 			"once": &o.once, "every": timing(&o.every, lockgroup.ParseEvery), "catch-up": timing(&o.catchUp, lockgroup.ParseCatchUp), "retries": &o.retries,
-			"max-runtime": &o.maxRuntime, "grace": &o.grace, "min-hold": &o.minHold, "fail-after": &o.failAfter,
-			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe, "if-lost": &o.onLost,
-			"json-fd": &e.jsonFD, "quiet-success": &o.quietSuccess, "log": &o.log, "log-keep": &o.logKeep, "label": &o.label, "redact": &o.redact,
-			"on-failure": &o.failure, "on-success": &o.success, "on-loss": &o.loss, "on-overrun": &o.onOverrun,
-			"overrun": &o.overrunAfter, "hook-timeout": &o.hookTimeout, "ping": &o.url, "ping-timeout": &o.timeout,
+			"max-runtime": &o.job.maxRuntime, "grace": &o.job.grace, "min-hold": &o.job.minHold, "fail-after": &o.locking.failAfter,
+			"ttl": &o.locking.ttl, "max-age": &o.locking.maxAge, "poll": &o.locking.poll, "probe": &o.locking.probe, "if-lost": &o.job.onLost,
+			"json-fd": &e.jsonFD, "quiet-success": &o.capture.quietSuccess, "log": &o.capture.log, "log-keep": &o.capture.logKeep, "label": &o.label, "redact": &o.redact,
+			"on-failure": &o.hooks.failure, "on-success": &o.hooks.success, "on-loss": &o.hooks.loss, "on-overrun": &o.hooks.onOverrun,
+			"overrun": &o.hooks.overrunAfter, "hook-timeout": &o.hooks.timeout, "ping": &o.ping.url, "ping-timeout": &o.ping.timeout,
 		}),
-		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.hinted(o.run(ctx, e, src)) }),
+		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.job.hinted(o.request.run(ctx, e, src)) }),
 	}
 }
 
@@ -148,61 +162,43 @@ the seconds that it has, and MULTILOCK_UNTIL, when they are over by this host's 
 a quarter of the time at most; the exit code is 124. Such a lock stays taken until
 its period is over, however early the command ends.`
 
-// read finds what contradicts itself, beyond the relations between options.
+// read makes the request, and rejects contradictions that are no relations between options.
 func (o *runOptions) read(c *cli.Context) error {
 	const name = "run"
-	o.command = c.Args().Slice()
-	o.shown = o.words(o.command)
-	o.useTTL(&o.Place)
-	switch {
-	case len(o.command) == 0:
-		return console.Usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
-	case o.maxRuntime.Given && o.minHold.Value > o.maxRuntime.Value+o.grace.Value:
-		return console.Usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
-			o.minHold.Value, o.maxRuntime.Value, o.grace.Value)
-	case o.slots.Given && multilock.Shareable(o.Name):
-		return console.Usagef(name, "--slots: the name %q is that of a lock which readers share, and they would not be seen; choose another", o.Name)
-	case o.log != "" && (o.slots.Given || o.shared) && !isDirectory(o.log):
-		return console.Usagef(name, "--log %s: with --slots or --shared several runs write at the same time; name a directory, with a slash at its end", o.log)
+	o.job.args = c.Args().Slice()
+	o.job.shown = o.words(o.job.args)
+	o.locking.useTTL(&o.Place)
+	if o.once || !o.every.IsZero() {
+		o.plan = &lockgroup.Plan{Retries: o.retries.Value, Every: o.every, CatchUp: o.catchUp}
 	}
-	return errors.Join(o.checkName(name, o.Name), o.open())
+	limit, grace, slots, log := o.job.maxRuntime, o.job.grace, o.locking.slots, o.capture.log
+	switch {
+	case len(o.job.args) == 0:
+		return console.Usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
+	case limit.Given && o.job.minHold.Value > limit.Value+grace.Value:
+		return console.Usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
+			o.job.minHold.Value, limit.Value, grace.Value)
+	case slots.Given && multilock.Shareable(o.Name):
+		return console.Usagef(name, "--slots: the name %q is that of a lock which readers share, and they would not be seen; choose another", o.Name)
+	case log != "" && (slots.Given || o.locking.shared) && !isDirectory(log):
+		return console.Usagef(name, "--log %s: with --slots or --shared several runs write at the same time; name a directory, with a slash at its end", log)
+	}
+	return errors.Join(o.locking.checkName(name, o.Name), o.ping.open())
 }
 
 // hinted adds to a command that was not found what may have been meant: the lock's name, where
 // other commands take it, or a line for a shell.
-func (o *runOptions) hinted(err error) error {
+func (j jobRequest) hinted(err error) error {
 	if !errors.As(err, new(*job.NotFoundError)) {
 		return err
 	}
 	switch {
-	case len(o.command) > 1 && o.command[1] == "--":
-		return fmt.Errorf("%w; if that is the lock's name, write: run -n %s %s", err, o.command[0], console.CommandLine(o.command[1:]))
-	case strings.ContainsAny(o.command[0], " \t\n;&|<>()$`*?\"'"):
-		return fmt.Errorf("%w; if that is a line for a shell, write: -- sh -c %s", err, console.CommandLine(o.command))
+	case len(j.args) > 1 && j.args[1] == "--":
+		return fmt.Errorf("%w; if that is the lock's name, write: run -n %s %s", err, j.args[0], console.CommandLine(j.args[1:]))
+	case strings.ContainsAny(j.args[0], " \t\n;&|<>()$`*?\"'"):
+		return fmt.Errorf("%w; if that is a line for a shell, write: -- sh -c %s", err, console.CommandLine(j.args))
 	}
 	return err
-}
-
-// recorded says whether the job's result is to be recorded.
-func (o *runOptions) recorded() bool { return o.once || o.ticks() }
-
-// ticks says whether the job runs once per tick.
-func (o *runOptions) ticks() bool { return o.every != lockgroup.Every{} }
-
-// option is the one that has the result recorded.
-func (o *runOptions) option() string {
-	if o.ticks() {
-		return "--every"
-	}
-	return "--once"
-}
-
-// plan is what was asked for, nil if the result is not to be recorded.
-func (o *runOptions) plan() *lockgroup.Plan {
-	if !o.recorded() {
-		return nil
-	}
-	return &lockgroup.Plan{Retries: o.retries.Value, Every: o.every, CatchUp: o.catchUp}
 }
 
 // timing reads a value of package lockgroup into to.

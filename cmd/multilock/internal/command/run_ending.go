@@ -8,8 +8,71 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
+
+// held is a lock that was acquired.
+type held struct {
+	lock   *multilock.Lock
+	slot   int // 0 without --slots
+	since  time.Time
+	waited time.Duration
+}
+
+// lockName is the lock's name, which differs from the job's for a slot.
+func (h held) lockName() string { return h.lock.Record().Name }
+
+// heldUntil is about when other processes can acquire a timed lock, whose TTL is its whole period,
+// by this host's clock.
+func (h held) heldUntil() string { return h.since.Add(h.lock.Record().TTL).Format(time.TimeOnly) }
+
+// staysHeld says how long a timed lock outlasts its release.
+func (h held) staysHeld() string {
+	if !h.lock.Timed() {
+		return ""
+	}
+	return "; it stays taken until about " + h.heldUntil()
+}
+
+// facts is what happened in a run so far. What is to be reported gets a copy.
+type facts struct {
+	*request
+	held     // zero if the lock was not acquired
+	self     process.Identity
+	fence    uint64
+	attempt  lockgroup.Attempt  // the last one
+	result   *job.Result        // of the last command, nil if none was started
+	why      error              // why the command was not started, or was ended
+	warnings []string           // about the plan
+	logPath  string             // of the command's output, "" without --log
+	skipped  *lockgroup.Outcome // why there was nothing to do, nil if there was something
+}
+
+// begun reports whether an attempt was made.
+func (f facts) begun() bool { return f.attempt.Lock != nil }
+
+// started reports whether any command was started: attempts after the first need a result.
+func (f facts) started() bool { return f.result != nil || f.begun() && !f.attempt.First }
+
+// jobVariables describe the run to its job and its hooks.
+func (f facts) jobVariables() []string {
+	vars := []string{"MULTILOCK_NAME=" + f.Name, "MULTILOCK_GROUP=" + f.Group}
+	if f.slot > 0 {
+		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(f.slot))
+	}
+	if f.attempt.Attempt > 0 {
+		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(f.attempt.Attempt))
+	}
+	if tick := f.attempt.Tick; !tick.IsZero() {
+		vars = append(vars, "MULTILOCK_TICK="+tick.Format(time.RFC3339))
+	}
+	if f.fence > 0 {
+		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(f.fence, 10))
+	}
+	return vars
+}
 
 // hookEvent selects which hook runs.
 type hookEvent string
@@ -22,62 +85,45 @@ const (
 	eventOverrun hookEvent = "overrun"
 )
 
-// ending is the outcome of a run, for hooks, --ping, --json and the exit code.
+// ending is all that happened in a run, for the hooks, --ping, --json and the exit code.
 type ending struct {
+	facts
 	event   hookEvent
-	err     error       // determines the exit code
-	job     *job.Result // the last command, nil if none was started
-	printed []byte      // the end of the job's output
-	vars    []string    // the hooks' environment, except for the other fields
+	err     error // determines the exit code
+	heldFor time.Duration
+	printed []byte // the end of the job's output
 }
 
-// endingWithoutLock is the ending of a run that did nothing. It is no failure that another process
-// holds the lock, or has already run the job.
-func endingWithoutLock(o *runOptions, err error) ending {
-	event := eventNone
-	switch code := console.ExitCode(err); {
-	case code == console.ExitStarved:
-		event = eventFailure
-	case errors.Is(err, multilock.ErrHeld):
-	case code == console.ExitUnsure, code == console.ExitFailure:
-		event = eventFailure
-	}
-	vars := []string{"MULTILOCK_NAME=" + o.Name, "MULTILOCK_GROUP=" + o.Group, "MULTILOCK_COMMAND=" + o.shown}
-	return ending{event: event, err: err, vars: vars}
-}
-
-// ending is the ending of a run that had the lock.
-func (r *jobRun) ending(err error) ending {
-	end := endingWithoutLock(r.opt, err)
-	end.job, end.printed, end.vars = r.result, r.printed.last(), r.hookVariables()
-	switch {
-	case r.skipped:
-		end.event = eventNone
-	case !r.begun:
-	case err == nil:
-		end.event = eventSuccess
-	case errors.Is(err, multilock.ErrLost):
-		end.event = eventLoss
-	default:
-		end.event = eventFailure
-	}
+func (f facts) ending(err error, printed []byte) ending {
+	end := ending{facts: f, err: err, heldFor: time.Since(f.since), printed: printed}
+	end.event = end.classify()
 	return end
 }
 
-// variables is the environment of the hook.
-func (n ending) variables() []string {
-	vars := append(n.vars, "MULTILOCK_EXIT="+strconv.Itoa(console.ExitCode(n.err)), "MULTILOCK_WHY="+n.why())
-	if n.job != nil {
-		vars = append(vars, "MULTILOCK_JOB_EXIT="+strconv.Itoa(n.job.Code), "MULTILOCK_DURATION="+seconds(n.job.Elapsed))
+// classify returns the event of an ending. It is no failure that another process holds the lock, or
+// has already run the job.
+func (end ending) classify() hookEvent {
+	code := console.ExitCode(end.err)
+	switch {
+	case end.skipped != nil:
+	case end.begun() && end.err == nil:
+		return eventSuccess
+	case end.begun() && errors.Is(end.err, multilock.ErrLost):
+		return eventLoss
+	case end.begun(), code == console.ExitStarved:
+		return eventFailure
+	case errors.Is(end.err, multilock.ErrHeld):
+	case code == console.ExitUnsure, code == console.ExitFailure:
+		return eventFailure
 	}
-	return vars
+	return eventNone
 }
 
-// why describes the ending in one line.
-func (n ending) why() string {
-	text := show.Explain(n.err)
+// explain describes the ending in one line.
+func (end ending) explain() string {
+	text := show.Explain(end.err)
 	var ended *console.JobError
-	if text == "" && errors.As(n.err, &ended) {
+	if text == "" && errors.As(end.err, &ended) {
 		text = ended.Error()
 	}
 	return console.Line(text)
@@ -85,12 +131,21 @@ func (n ending) why() string {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// report runs --ping and the hooks after the release, and meanwhile while the ping is under way.
-// Closing stop ends them early. It returns the run's error.
-func (o *runOptions) report(e *Env, end ending, stop <-chan struct{}, meanwhile func()) error {
-	pinged := o.pingEnd(e, end, stop)
-	defer pinged()
-	meanwhile()
-	o.hookFor(e, end.event, end.variables(), end.printed).run(stop)
+// report reports an ending after the release, and returns the run's error. The ping is under way
+// meanwhile.
+func (s surroundings) report(end ending, after aftermath) error {
+	if after.stop == nil {
+		after.stop = s.signals.Next()
+	}
+	defer end.startPing(s.env.Say, after.stop)()
+	if end.skipped != nil && end.err == nil && !end.Quiet && !end.JSON { // --json has it
+		s.env.Say("%s", end.skipText())
+	}
+	if end.JSON && (end.begun() || end.skipped != nil) {
+		s.env.SayObject(end.json())
+	}
+	after.printed.end(after.stop, end.err)
+	after.overrun.end()
+	s.hook(end.event, end.hookVariables(), end.printed, after.stop)
 	return end.err
 }

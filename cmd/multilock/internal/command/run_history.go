@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -50,24 +49,13 @@ func (l *eventLog) record(events ...source.Event) {
 }
 
 // newEventLog writes to the source's history. A write error stops no job.
-func (r *jobRun) newEventLog(ctx context.Context) *eventLog {
+func (r *attempts) newEventLog(ctx context.Context) *eventLog {
 	ctx = context.WithoutCancel(ctx)
 	return &eventLog{write: func(events []source.Event) {
-		if err := r.src.Note(ctx, events...); err != nil && r.opt.Verbose {
+		if err := r.src.Note(ctx, events...); err != nil && r.Verbose {
 			r.env.Say("warning: %v", err)
 		}
 	}}
-}
-
-// recordEnd records the end before the release if nothing was written yet, so that a barrier that
-// finds the lock free also finds the end. It returns the recorded event.
-func (r *jobRun) recordEnd(result *job.Result, err error) source.EventKind {
-	if !r.events.isPending() {
-		return ""
-	}
-	what := endOf(err)
-	r.events.record(r.event(what, result, err))
-	return what
 }
 
 // endOf returns the event that ends a run.
@@ -79,29 +67,29 @@ func endOf(err error) source.EventKind {
 }
 
 // event makes an event about this run.
-func (r *jobRun) event(what source.EventKind, result *job.Result, cause error) source.Event {
+func (f facts) event(what source.EventKind, cause error) source.Event {
 	event := source.Event{
-		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
-		User: r.opt.User, Command: r.opt.shown, Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
-		Tick: r.attempt.Tick, Missed: r.attempt.Missed,
+		Time: time.Now(), What: what, Name: f.lockName(), Token: f.lock.Record().Token, By: f.self,
+		User: f.User, Command: f.job.shown, Fence: f.fence, Waited: f.waited, Attempt: f.attempt.Attempt,
+		Tick: f.attempt.Tick, Missed: f.attempt.Missed,
 	}
 	if what != source.EventAcquired {
-		event.Held = time.Since(r.since)
-	}
-	if what == source.EventCommitted && result != nil {
-		event.Held = result.Elapsed // the attempt's duration
-	}
-	if result != nil {
-		ended := resultOf(*result, cause)
-		event.Exit, event.Signal = &ended.Exit, ended.Signal
-		if ended.Exit != result.Code {
-			event.JobExit = &result.Code
-		}
+		event.Held = time.Since(f.since)
 	}
 	if cause != nil {
 		event.Why = cause.Error()
 	}
-	if result == nil && cause != nil { // the command never ran, so the job is not done
+	switch {
+	case f.result != nil:
+		ended := resultOf(*f.result, cause)
+		event.Exit, event.Signal = &ended.Exit, ended.Signal
+		if ended.Exit != f.result.Code {
+			event.JobExit = &f.result.Code
+		}
+		if what == source.EventCommitted {
+			event.Held = f.result.Elapsed // the attempt's duration
+		}
+	case cause != nil: // the command never ran, so the job is not done
 		code := console.ExitCode(cause)
 		event.Exit = &code
 	}

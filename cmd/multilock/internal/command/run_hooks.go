@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -15,9 +17,7 @@ import (
 // hooks are the options of "run" that run a command on an event.
 type hooks struct {
 	failure, success, loss, onOverrun string
-
-	overrunAfter console.Duration
-	hookTimeout  console.Duration
+	overrunAfter, timeout             console.Duration
 }
 
 const hooksHelp = `--on-success, --on-failure, --on-loss and --on-overrun have a COMMAND run by /bin/sh
@@ -56,54 +56,41 @@ func (h *hooks) command(event hookEvent) (command, option string) {
 	return "", ""
 }
 
-// hook is a command that runs on an event.
-type hook struct {
-	env             *Env
-	command, option string
-	vars            []string
-	input           []byte
-	limit           time.Duration
-}
+// hookRunner runs the hook for an event, if there is one, until it ends or stop is closed. A failed
+// hook is reported, but changes no exit code.
+type hookRunner func(event hookEvent, vars []string, input []byte, stop <-chan struct{})
 
-// hookFor returns the hook for an event, nil if none was given.
-func (o *runOptions) hookFor(e *Env, event hookEvent, vars []string, input []byte) *hook {
-	command, option := o.hooks.command(event)
-	if command == "" {
-		return nil
-	}
-	vars = append(place.JobEnviron(e.Environ()), vars...)
-	return &hook{e, command, option, append(vars, "MULTILOCK_EVENT="+string(event)), input, o.hookTimeout.Value}
-}
-
-// run runs the hook until it ends or stop is closed. A failed hook is reported, but changes no exit code.
-func (h *hook) run(stop <-chan struct{}) {
-	if h == nil {
-		return
-	}
-	if err := h.try(stop); err != nil {
-		h.env.Say("%s: %v", h.option, err)
+func (h *hooks) runner(e *console.Env) hookRunner {
+	return func(event hookEvent, vars []string, input []byte, stop <-chan struct{}) {
+		command, option := h.command(event)
+		if command == "" {
+			return
+		}
+		vars = slices.Concat(place.JobEnviron(e.Environ()), vars, []string{"MULTILOCK_EVENT=" + string(event)})
+		if err := h.run(job.Spec{Args: job.Shell(command), Env: vars, Stdout: e.Stderr, Stderr: e.Stderr}, input, stop); err != nil {
+			e.Say("%s: %v", option, err)
+		}
 	}
 }
 
-func (h *hook) try(stop <-chan struct{}) error {
-	input, err := pipeWith(h.input)
-	if err != nil {
+func (h *hooks) run(hook job.Spec, input []byte, stop <-chan struct{}) (err error) {
+	if hook.Stdin, err = pipeWith(input); err != nil {
 		return err
 	}
-	j, err := job.Start(job.Spec{Args: job.Shell(h.command), Env: h.vars, Stdin: input, Stdout: h.env.Stderr, Stderr: h.env.Stderr})
-	if input != nil {
-		_ = input.Close() // the hook has its own copy
+	j, err := job.Start(hook)
+	if hook.Stdin != nil {
+		_ = hook.Stdin.Close() // the hook has its own copy
 	}
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(h.limit)
+	timer := time.NewTimer(h.timeout.Value)
 	defer timer.Stop()
 	select {
 	case <-j.Done():
 		return hookEnd(j.Result())
 	case <-timer.C:
-		err = fmt.Errorf("its command was ended after %s, the limit of --hook-timeout", console.Short(h.limit))
+		err = fmt.Errorf("its command was ended after %s, the limit of --hook-timeout", console.Short(h.timeout.Value))
 	case <-stop:
 		err = errors.New("its command was ended, for we are to end")
 	}
@@ -136,14 +123,26 @@ func pipeWith(text []byte) (*os.File, error) {
 	return reader, nil
 }
 
-// hookVariables are the run's variables for hooks. The job's key is missing, because a hook is not
-// a process of the job.
-func (r *jobRun) hookVariables() []string {
-	by := r.lock.Record().Holder
-	by.Command = ""
-	vars := append(r.ownVariables(), "MULTILOCK_HOLDER="+by.String(), "MULTILOCK_COMMAND="+r.opt.shown)
-	if r.printed.path != "" {
-		vars = append(vars, "MULTILOCK_LOG="+r.printed.path)
+// hookVariables describe a run to its hooks. The job's key is missing, because a hook is not a
+// process of the job.
+func (f facts) hookVariables() []string {
+	vars := append(f.jobVariables(), "MULTILOCK_COMMAND="+f.job.shown)
+	if f.lock != nil {
+		by := f.lock.Record().Holder
+		by.Command = ""
+		vars = append(vars, "MULTILOCK_HOLDER="+by.String())
+	}
+	if f.logPath != "" {
+		vars = append(vars, "MULTILOCK_LOG="+f.logPath)
+	}
+	return vars
+}
+
+// hookVariables also tell how the run ended.
+func (end ending) hookVariables() []string {
+	vars := append(end.facts.hookVariables(), "MULTILOCK_EXIT="+strconv.Itoa(console.ExitCode(end.err)), "MULTILOCK_WHY="+end.explain())
+	if end.result != nil {
+		vars = append(vars, "MULTILOCK_JOB_EXIT="+strconv.Itoa(end.result.Code), "MULTILOCK_DURATION="+seconds(end.result.Elapsed))
 	}
 	return vars
 }

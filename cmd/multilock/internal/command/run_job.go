@@ -18,46 +18,41 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// jobRun is a command that runs under a held lock.
-type jobRun struct {
-	env     *Env
-	opt     *runOptions
-	src     *place.Source
-	lock    *multilock.Lock
-	slot    int // 0 without --slots
-	signals *console.Signals
-	waited  time.Duration
-	limit   console.WaitLimit // what is left of --wait
-	since   time.Time         // when the lock was acquired
-	fence   uint64
-	grace   time.Duration // between TERM and KILL
+// attempts runs a command under a held lock.
+type attempts struct {
+	surroundings
+	facts // so far
+	aftermath
+	grace     time.Duration // between TERM and KILL
+	events    *eventLog     // for the history
+	committed bool          // an attempt's result was recorded
+}
 
-	plan       *lockgroup.Plan // nil if no result is recorded
-	attempt    lockgroup.Attempt
-	begun      bool            // an attempt was made
-	result     *job.Result     // nil if the command was not started
-	why        error           // why the command was not started, or was ended
-	committed  bool            // an attempt's result was recorded
-	started    bool            // the command was started
-	terminated bool            // the command was terminated, as we were
-	warnings   []string        // about the plan
-	events     *eventLog       // for the history
-	printed    *capturedOutput // the command's output
-	overrun    *overrunWatch   // nil without a limit
-	skipped    bool            // there was nothing to do
-	next       <-chan struct{} // closed by a termination signal after the command's end
+// aftermath is what a run leaves to be ended after the release.
+type aftermath struct {
+	stop    <-chan struct{} // closed by a termination signal after the command's end
+	printed *capturedOutput // the command's output
+	overrun *overrunWatch   // nil without a limit
+}
+
+func newAttempts(s surroundings, q *request, h held) *attempts {
+	r := &attempts{surroundings: s, facts: facts{request: q, held: h, self: s.src.Self}, grace: q.job.grace.Value}
+	r.stop, r.printed = s.signals.Next(), &capturedOutput{env: s.env}
+	if h.lock.Timed() {
+		r.grace = min(r.grace, h.lock.Remaining()/4)
+	}
+	return r
 }
 
 // run runs the command as often as needed, keeps the lock as long as required, and releases it.
-func (r *jobRun) run(ctx context.Context) error {
-	r.since, r.grace, r.next = time.Now(), r.graceWithinTTL(), r.signals.Next()
+func (r *attempts) run(ctx context.Context) ending {
 	out, err := lockgroup.Attempts{Source: r.src.Locks, Plan: r.plan, Work: r.work, Recorded: r.recorded}.Run(ctx, r.lock)
 	r.overrun.stop()
-	if !r.begun {
-		if r.skipped = err == nil; r.skipped {
-			err = r.opt.skip(r.env, out)
+	if !r.begun() {
+		if err == nil {
+			r.skipped, err = &out, r.skipError(out)
 		}
-		return errors.Join(err, r.lock.Release(ctx))
+		return r.ending(errors.Join(err, r.lock.Release(ctx)), nil)
 	}
 	var unrecorded *lockgroup.UnrecordedError
 	if errors.As(err, &unrecorded) {
@@ -66,35 +61,38 @@ func (r *jobRun) run(ctx context.Context) error {
 	if r.result != nil {
 		r.holdMinimum(ctx)
 	}
-	return r.finish(ctx, r.result, r.why)
+	return r.ending(r.finish(ctx), r.printed.last())
 }
 
 // work runs one attempt. An error means that no result is recorded, and ends the attempts.
-func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
+func (r *attempts) work(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
 	if errors.As(r.why, new(*job.LingeringError)) {
 		return multilock.Result{}, r.why // nothing may run beside lingering processes
 	}
 	r.attempt = a
-	if a.First {
+	switch {
+	case a.First:
 		if r.why = r.begin(ctx); r.why != nil {
 			return multilock.Result{}, r.why
 		}
 		r.overrun = r.watchOverrun()
-	} else if a.Attempt == 1 {
-		r.reportCatchUp(a)
-	} else if !r.opt.Quiet {
-		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.opt.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
+	case r.Quiet:
+	case a.Attempt == 1:
+		r.env.Say("job %q is done%s; now%s", r.Name, forTick(a.Last.Tick), forTick(a.Tick))
+	default:
+		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
 	}
-	last := r.result
-	r.result, r.why = r.runCommand(ctx)
-	switch {
-	case errors.As(r.why, new(*runner.NotedError)):
-		r.result, r.why = last, fmt.Errorf("attempt %d was not started, and is left to the next run: %w", a.Attempt, r.why)
+	result, terminated, err := r.runCommand(ctx)
+	if errors.As(err, new(*runner.NotedError)) { // the last result stays
+		r.why = fmt.Errorf("attempt %d was not started, and is left to the next run: %w", a.Attempt, err)
 		return multilock.Result{}, r.why
+	}
+	r.result, r.why = result, err
+	switch {
 	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // it is reported, and sets the exit code
 		return multilock.Result{}, r.why
-	case r.plan != nil && r.result.Code != 0 && r.terminated:
-		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", r.opt.Name)
+	case r.plan != nil && r.result.Code != 0 && terminated:
+		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", r.Name)
 		return multilock.Result{}, lockgroup.ErrNotRun
 	}
 	return resultOf(*r.result, r.why), nil
@@ -102,17 +100,20 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 
 // begin prepares the first attempt. The command is not started without the fencing number that it
 // is promised, because it may rely on that for protection.
-func (r *jobRun) begin(ctx context.Context) (err error) {
-	r.begun = true
-	r.warn()
+func (r *attempts) begin(ctx context.Context) (err error) {
+	r.warnings = r.planWarnings()
+	for _, text := range r.warnings { // even with --quiet: they will eventually cause a failure
+		r.env.Say("warning: %s", text)
+	}
 	r.fence, err = fenceOf(ctx, r.lock)
 	r.events = r.newEventLog(ctx)
-	r.events.begin(r.event(source.EventAcquired, nil, nil))
-	if r.opt.Verbose {
+	r.events.begin(r.event(source.EventAcquired, nil))
+	if r.Verbose {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
 	if err == nil {
-		err = r.printed.open(r.env, r.opt.keeping, logOf{r.lock.Record().Name, r.src.Self.Host, r.since})
+		err = r.printed.open(r.capture, logOf{r.lockName(), r.self.Host, r.since})
+		r.logPath = r.printed.path
 	}
 	return err
 }
@@ -129,110 +130,84 @@ func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
 	return 0, fmt.Errorf("nothing was done under the lock, for want of a fencing number: %w", err)
 }
 
-// runCommand runs the command until it ends. The result is nil if it was not started.
-func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
+// runCommand runs the command until it ends. The result is nil if it was not started. The command
+// was terminated if it was asked to end as this process was.
+func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminated bool, err error) {
 	if err := context.Cause(r.signals.Until(ctx)); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	r.env.Await()
 	if !r.confirmed() {
 		if err := r.lock.Verify(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	out, err := r.printed.capture()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	running, err := runner.Start(ctx, r.spec(out))
 	out.started()
 	if err != nil {
 		_ = out.finish() // no output yet
-		return nil, err
+		return nil, false, err
 	}
-	if !r.started {
-		r.opt.pingStart(context.WithoutCancel(ctx))
+	if r.attempt.First {
+		r.ping.start(context.WithoutCancel(ctx))
 	}
-	r.started = true
 	err = running.Wait(ctx)
-	r.terminated, r.next = running.Told(), r.signals.Next()
-	result := running.Result()
+	terminated, r.stop = running.Told(), r.signals.Next()
+	ended := running.Result()
 	r.printed.finish(out, outputTimeout)
-	return &result, err
+	return &ended, terminated, err
 }
 
 // confirmed reports whether the last heartbeat or the acquisition is younger than half a heartbeat,
 // by a clock that counts suspend. Then the job needs no verification before its start.
-func (r *jobRun) confirmed() bool {
+func (r *attempts) confirmed() bool {
 	claim := r.lock.Record().Claim
 	return !r.lock.Timed() && claim.Tenure()-r.lock.Remaining() < claim.Heartbeat/2
 }
 
 var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
 
-func (r *jobRun) spec(out captures) runner.Spec {
+func (r *attempts) spec(out captures) runner.Spec {
 	signals := r.signals.ForJob() // before the start, so that no signal is lost
 	told := r.signals.Until(context.Background()).Done()
-	vars := slices.Concat(place.JobEnviron(r.env.Environ()), r.ownVariables(), r.timeVariables(), r.lock.JobEnviron())
+	vars := slices.Concat(place.JobEnviron(r.env.Environ()), r.jobVariables(), r.timeVariables(), r.lock.JobEnviron())
 	stdout, stderr := r.env.Stdout, r.env.Stderr
 	if len(out) > 0 {
 		stdout, stderr = out.first().writer, out.last().writer
 	}
 	return runner.Spec{
 		Job: job.Spec{
-			Args: r.opt.command, Env: vars, Mark: vars[len(vars)-1],
-			Stdin: r.env.Stdin, Stdout: stdout, Stderr: stderr, JobControl: true, Self: r.src.Self,
+			Args: r.job.args, Env: vars, Mark: vars[len(vars)-1],
+			Stdin: r.env.Stdin, Stdout: stdout, Stderr: stderr, JobControl: true, Self: r.self,
 		},
-		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
-		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.reportEnding, Say: r.env.Say,
+		Lock: r.lock, Name: r.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.job.onLost),
+		Limit: r.job.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.reportEnding, Say: r.env.Say,
 		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
 	}
 }
 
-// graceWithinTTL is the time between TERM and KILL. Under a timed lock it is a part of the remaining time.
-func (r *jobRun) graceWithinTTL() time.Duration {
-	if !r.lock.Timed() {
-		return r.opt.grace.Value
-	}
-	return min(r.opt.grace.Value, r.lock.Remaining()/4)
-}
-
-// ownVariables describe this run.
-func (r *jobRun) ownVariables() []string {
-	vars := []string{"MULTILOCK_NAME=" + r.opt.Name, "MULTILOCK_GROUP=" + r.opt.Group}
-	if r.slot > 0 {
-		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(r.slot))
-	}
-	if r.attempt.Attempt > 0 {
-		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(r.attempt.Attempt))
-	}
-	if tick := r.attempt.Tick; !tick.IsZero() {
-		vars = append(vars, "MULTILOCK_TICK="+tick.Format(time.RFC3339))
-	}
-	if r.fence > 0 {
-		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
-	}
-	return vars
-}
-
 // timeVariables tell the job its remaining time. A timed lock cannot be extended, and ends for its
 // holder before others can acquire it.
-func (r *jobRun) timeVariables() []string {
+func (r *attempts) timeVariables() []string {
 	if !r.lock.Timed() {
 		return nil
 	}
 	left := r.lock.Remaining() - r.grace
 	return []string{
 		"MULTILOCK_UNTIL=" + strconv.FormatInt(time.Now().Add(left).Unix(), 10),
-		"MULTILOCK_REMAINING=" + strconv.FormatInt(int64(left/time.Second), 10),
+		"MULTILOCK_REMAINING=" + seconds(left),
 	}
 }
 
 // reportEnding reports that the job is being ended, and why.
-func (r *jobRun) reportEnding(why error) {
+func (r *attempts) reportEnding(why error) {
 	switch {
 	case errors.Is(why, errRuntimeOut):
-		r.env.Say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.Value)
+		r.env.Say("the job has run for %s, the limit of --max-runtime; ending it", r.job.maxRuntime.Value)
 	case errors.Is(why, multilock.ErrOver) && !errors.Is(why, multilock.ErrLost):
 		r.env.Say("the time of lock %q is over in %s; ending the job", r.lockName(), console.Short(r.lock.Grace()))
 	default:
@@ -252,10 +227,18 @@ func resultOf(ended job.Result, why error) multilock.Result {
 	return result
 }
 
+// jobError returns nil for a job that succeeded or did not run.
+func jobError(result *job.Result) error {
+	if result == nil || result.Code == 0 {
+		return nil
+	}
+	return &console.JobError{Result: *result}
+}
+
 // recorded adds an attempt with a recorded result to the history.
-func (r *jobRun) recorded(context.Context, multilock.Result) {
+func (r *attempts) recorded(context.Context, multilock.Result) {
 	r.committed = true
-	r.events.record(r.event(source.EventCommitted, r.result, r.why))
+	r.events.record(r.event(source.EventCommitted, r.why))
 }
 
 func notRecorded(e *lockgroup.UnrecordedError) error {
@@ -270,8 +253,8 @@ func notRecorded(e *lockgroup.UnrecordedError) error {
 }
 
 // holdMinimum keeps the lock for the rest of --min-hold.
-func (r *jobRun) holdMinimum(ctx context.Context) {
-	rest := r.opt.minHold.Value - time.Since(r.since)
+func (r *attempts) holdMinimum(ctx context.Context) {
+	rest := r.job.minHold.Value - time.Since(r.since)
 	if rest <= 0 {
 		return
 	}
@@ -284,12 +267,16 @@ func (r *jobRun) holdMinimum(ctx context.Context) {
 	}
 }
 
-// finish releases the lock and reports the end of the run.
-func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
-	recorded, before := r.recordEnd(result, err), time.Now()
-	released := r.releaseOrDetach(ctx, err)
+// finish releases the lock and records the end of the run. It returns the run's error.
+func (r *attempts) finish(ctx context.Context) error {
+	err, recorded := r.why, source.EventKind("")
+	if r.events.isPending() { // so that a barrier that finds the lock free also finds the end
+		recorded = endOf(err)
+		r.events.record(r.event(recorded, err))
+	}
+	before := time.Now()
+	released := r.releaseOrDetach(ctx)
 	what := endOf(errors.Join(err, released))
-	ended := jobError(result)
 	switch {
 	case errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrOver):
 		released = nil // already reported
@@ -302,43 +289,29 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	}
 	err = errors.Join(err, released)
 	if recorded != what || released != nil {
-		end := r.event(what, result, err)
+		end := r.event(what, err)
 		if what == source.EventReleased {
 			end.Time = before // before any other process could acquire it
 		}
 		r.events.record(end)
 	}
-	if r.opt.Verbose {
+	if r.Verbose {
 		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysHeld())
 	}
-	return errors.Join(err, ended)
-}
-
-// jobError returns nil for a job that succeeded or did not run.
-func jobError(result *job.Result) error {
-	if result == nil || result.Code == 0 {
-		return nil
-	}
-	return &console.JobError{Result: *result}
+	return errors.Join(err, jobError(r.result))
 }
 
 // releaseOrDetach releases the lock, unless processes of the job survived SIGKILL. Then the lock stays held
 // for its TTL, and on this host until they end.
-func (r *jobRun) releaseOrDetach(ctx context.Context, err error) error {
-	if !errors.As(err, new(*job.LingeringError)) {
+func (r *attempts) releaseOrDetach(ctx context.Context) error {
+	if !errors.As(r.why, new(*job.LingeringError)) {
 		return r.lock.Release(ctx)
 	}
-	held := r.lock.Record()
 	if r.lock.Timed() {
 		r.env.Say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.heldUntil(), r.lockName())
-		return r.lock.Detach()
+	} else {
+		r.env.Say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
+			r.lockName(), r.lock.Record().TTL, r.Clearing(r.lockName(), r.lock.Record().Token))
 	}
-	r.env.Say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
-		r.lockName(), held.TTL, r.opt.Clearing(r.lockName(), held.Token))
 	return r.lock.Detach()
-}
-
-// waitsAgain reports whether to wait for the lock again: it was lost before the job was started.
-func (r *jobRun) waitsAgain(err error) bool {
-	return !r.started && r.limit.Waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
 }

@@ -37,6 +37,7 @@ seconds of the command's end, as to a pipe that nobody reads, is lost, and told.
 
 // capturedOutput captures the output of all attempts, unless it goes directly to our own streams.
 type capturedOutput struct {
+	env     *console.Env
 	streams []*capturedStream // one for both streams, or one each; none if the job inherits ours
 
 	log  *os.File // nil without --log
@@ -106,9 +107,9 @@ type capturedStream struct {
 }
 
 // open prepares the captures. Errors occur here, before the job is started, rather than while it runs.
-func (k *capturedOutput) open(e *Env, opt keeping, run logOf) (err error) {
+func (k *capturedOutput) open(opt keeping, run logOf) (err error) {
 	if k.show = opt.quietSuccess; k.show || opt.log != "" {
-		k.streams = k.streamsOf(e)
+		k.streams = k.streamsOf()
 	}
 	if opt.log != "" {
 		if k.log, k.path, err = run.openInTime(opt.log, opt.logKeep.Value); err != nil {
@@ -124,9 +125,9 @@ func (k *capturedOutput) open(e *Env, opt keeping, run logOf) (err error) {
 }
 
 // streamsOf returns one stream for both, unless they must be shown separately.
-func (k *capturedOutput) streamsOf(e *Env) []*capturedStream {
-	out, err := &capturedStream{all: k, to: e.Stdout}, &capturedStream{all: k, to: e.Stderr}
-	if !k.show || sameFile(e.Stdout, e.Stderr) {
+func (k *capturedOutput) streamsOf() []*capturedStream {
+	out, err := &capturedStream{all: k, to: k.env.Stdout}, &capturedStream{all: k, to: k.env.Stderr}
+	if !k.show || sameFile(k.env.Stdout, k.env.Stderr) {
 		return []*capturedStream{out}
 	}
 	return []*capturedStream{out, err}
@@ -204,24 +205,24 @@ func (s *capturedStream) Close() error { return nil }
 
 // end runs after the release, so that no lock is held while it waits for a reader or a log's
 // server. Closing stop ends showing.
-func (k *capturedOutput) end(stop <-chan struct{}, e *Env, failed error) {
-	if k.show && failed != nil {
-		k.showAll(stop, e)
+func (k *capturedOutput) end(stop <-chan struct{}, failed error) {
+	if k != nil && k.show && failed != nil {
+		k.showAll(stop)
 	}
-	if k.log == nil {
+	if k == nil || k.log == nil {
 		return
 	}
 	if err := errors.Join(k.missing(), k.log.Close()); err != nil {
-		e.Say("warning: the log of the command's output is not complete: %v", err)
+		k.env.Say("warning: the log of the command's output is not complete: %v", err)
 	}
 	if failed != nil {
-		e.Say("the command's output is in %s", k.path)
+		k.env.Say("the command's output is in %s", k.path)
 	}
 }
 
 // showAll copies the captured output to our own streams.
-func (k *capturedOutput) showAll(stop <-chan struct{}, e *Env) {
-	e.Flush()
+func (k *capturedOutput) showAll(stop <-chan struct{}) {
+	k.env.Flush()
 	shown := make(chan error, 1)
 	go func() {
 		var all error
@@ -233,10 +234,10 @@ func (k *capturedOutput) showAll(stop <-chan struct{}, e *Env) {
 	select {
 	case err := <-shown:
 		if err != nil {
-			e.Say("warning: the command's output is not shown as a whole: %v", err)
+			k.env.Say("warning: the command's output is not shown as a whole: %v", err)
 		}
 	case <-stop:
-		e.Say("the command's output was not shown to its end, for we are to end")
+		k.env.Say("the command's output was not shown to its end, for we are to end")
 	}
 }
 

@@ -14,9 +14,9 @@ type overrunWatch struct {
 	done  chan struct{} // closed after the hook has ended
 }
 
-// watchOverrun starts the timer; nil without a limit. The hook runs beside the job, so it gets a
-// copy of the run's state from now.
-func (r *jobRun) watchOverrun() *overrunWatch {
+// watchOverrun starts the timer; nil without a limit. The hook runs beside the job, so it gets the
+// facts as they are now.
+func (r *attempts) watchOverrun() *overrunWatch {
 	limit, words, limited := r.overrunLimit()
 	if !limited {
 		return nil
@@ -25,28 +25,28 @@ func (r *jobRun) watchOverrun() *overrunWatch {
 	w := &overrunWatch{done: make(chan struct{})}
 	w.timer = time.AfterFunc(limit, func() {
 		defer close(w.done)
-		text := fmt.Sprintf("job %q takes too long: %s", r.opt.Name, words)
+		text := fmt.Sprintf("job %q takes too long: %s", r.Name, words)
 		r.env.Say("warning: %s", text)
 		vars := append(vars, "MULTILOCK_DURATION="+seconds(time.Since(began)), "MULTILOCK_WHY="+text)
-		r.opt.hookFor(r.env, eventOverrun, vars, r.printed.last()).run(stop)
+		r.hook(eventOverrun, vars, r.printed.last(), stop)
 	})
 	return w
 }
 
 // overrunLimit is how long a job may run before it takes too long.
-func (r *jobRun) overrunLimit() (limit time.Duration, words string, limited bool) {
+func (f facts) overrunLimit() (limit time.Duration, words string, limited bool) {
 	switch {
-	case r.opt.overrunAfter.Given:
-		limit = r.opt.overrunAfter.Value
+	case f.hooks.overrunAfter.Given:
+		limit = f.hooks.overrunAfter.Value
 		return limit, "it has run for " + console.Short(limit) + ", the limit of --overrun", true
-	case r.opt.onOverrun == "" || r.attempt.Tick.IsZero():
+	case f.hooks.onOverrun == "" || f.attempt.Tick.IsZero():
 		return 0, "", false
 	}
-	next := r.plan.Every.Next(r.attempt.Tick)
-	for !next.After(r.attempt.Now) { // a missed tick runs late
-		next = r.plan.Every.Next(next)
+	next := f.plan.Every.Next(f.attempt.Tick)
+	for !next.After(f.attempt.Now) { // a missed tick runs late
+		next = f.plan.Every.Next(next)
 	}
-	return next.Sub(r.attempt.Now), "its next tick, that of " + utc(next) + ", begins", true
+	return next.Sub(f.attempt.Now), "its next tick, that of " + utc(next) + ", begins", true
 }
 
 // stop is called after the job has ended.

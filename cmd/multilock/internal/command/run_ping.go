@@ -41,25 +41,25 @@ func (p *pinging) open() (err error) {
 	return nil
 }
 
-// pingStart reports the job's start, without waiting.
-func (p *pinging) pingStart(ctx context.Context) {
+// start reports the job's start, without waiting.
+func (p *pinging) start(ctx context.Context) {
 	if p.check != nil {
 		p.check.Start(ctx)
 	}
 }
 
-// pingEnd reports an ending in the background, until stop is closed.
-func (p *pinging) pingEnd(e *Env, end ending, stop <-chan struct{}) (wait func()) {
-	if p.check == nil || end.event == eventNone {
+// startPing reports an ending in the background, until stop is closed.
+func (end ending) startPing(say func(string, ...any), stop <-chan struct{}) (wait func()) {
+	if end.ping.check == nil || end.event == eventNone {
 		return func() {}
 	}
-	cause := fmt.Errorf("given up after %s, the limit of --ping-timeout", console.Short(p.timeout.Value))
-	ctx, cancel := context.WithTimeoutCause(context.Background(), p.timeout.Value, cause)
+	limit := end.ping.timeout.Value
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("given up after %s, the limit of --ping-timeout", console.Short(limit)))
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if failed := p.check.End(ctx, end.ping()); failed != nil {
-			e.Say("warning: --ping: %s", strings.ReplaceAll(failed.Error(), "\n", ": "))
+		if failed := end.ping.check.End(ctx, end.pinged()); failed != nil {
+			say("warning: --ping: %s", strings.ReplaceAll(failed.Error(), "\n", ": "))
 		}
 	}()
 	return func() {
@@ -73,20 +73,20 @@ func (p *pinging) pingEnd(e *Env, end ending, stop <-chan struct{}) (wait func()
 	}
 }
 
-// ping makes the ping of an ending. It has the job's exit code only if nothing else went wrong.
-func (n ending) ping() ping.End {
+// pinged is the ping of an ending. It has the job's exit code only if nothing else went wrong.
+func (end ending) pinged() ping.End {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "?"
 	}
 	text := host + "\n"
-	if why := n.why(); why != "" {
+	if why := end.explain(); why != "" {
 		text = host + ": " + why + "\n"
 	}
-	end := ping.End{OK: n.event == eventSuccess, Body: append([]byte(text), n.printed...)}
+	p := ping.End{OK: end.event == eventSuccess, Body: append([]byte(text), end.printed...)}
 	var ended *console.JobError
-	if code := console.ExitCode(n.err); n.event == eventFailure && errors.As(n.err, &ended) && code == ended.JobCode() && code < 256 {
-		end.Code = code
+	if code := console.ExitCode(end.err); end.event == eventFailure && errors.As(end.err, &ended) && code == ended.JobCode() && code < 256 {
+		p.Code = code
 	}
-	return end
+	return p
 }

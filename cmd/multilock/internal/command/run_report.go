@@ -10,89 +10,56 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// skip reports why the job is not run.
-func (o *runOptions) skip(e *Env, seen lockgroup.Outcome) error {
-	last, err := *seen.Last, o.skipError(seen)
-	if err == nil && !o.Quiet && !o.JSON { // --json has it
-		e.Say("job %q already ran%s: %s", last.Name, forTick(last.Tick), show.Ending(last))
-	}
-	if o.JSON {
-		result := show.ResultOf(last)
-		e.SayObject(runReport{Name: o.Name, Group: o.Group, Exit: console.ExitCode(err), Error: show.Explain(err), Result: &result})
-	}
-	return err
+// skipText says that the job is done.
+func (end ending) skipText() string {
+	last := *end.skipped.Last
+	return fmt.Sprintf("job %q already ran%s: %s", last.Name, forTick(last.Tick), show.Ending(last))
 }
 
-func (o *runOptions) skipError(seen lockgroup.Outcome) error {
+// skipError is the error of a run whose job is not run, nil if the job is done.
+func (q *request) skipError(seen lockgroup.Outcome) error {
 	last := *seen.Last
 	switch seen.Step {
 	case lockgroup.StepFailed:
-		return o.failedBefore(last)
+		return q.failedBefore(last)
 	case lockgroup.StepUnclear:
 		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
-			last.Name, multilock.ErrUnsure, last.Foreign, o.Forgetting(last.Name))
+			last.Name, multilock.ErrUnsure, last.Foreign, q.Forgetting(last.Name))
 	case lockgroup.StepRun, lockgroup.StepDone:
 	}
 	return nil
 }
 
 // failedBefore is the error for a job that failed for good in an earlier run. It has the job's exit code.
-func (o *runOptions) failedBefore(last multilock.Result) error {
-	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), o.Forgetting(last.Name))
+func (q *request) failedBefore(last multilock.Result) error {
+	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), q.Forgetting(last.Name))
 	if last.Exit < 1 || last.Exit > 255 {
 		return &console.CodedError{Code: console.ExitFailure, Text: text}
 	}
 	return &console.CodedError{Code: last.Exit, Text: text}
 }
 
-// lockName is the lock's name, which differs from the job's for a slot.
-func (r *jobRun) lockName() string { return r.lock.Record().Name }
-
-// reportCatchUp reports another tick that runs under the same lock.
-func (r *jobRun) reportCatchUp(a lockgroup.Attempt) {
-	if !r.opt.Quiet {
-		r.env.Say("job %q is done%s; now%s", r.opt.Name, forTick(a.Last.Tick), forTick(a.Tick))
-	}
-}
-
-// heldUntil is about when other processes can acquire a timed lock, whose TTL is its whole period,
-// by this host's clock.
-func (r *jobRun) heldUntil() string {
-	return r.since.Add(r.lock.Record().TTL).Format(time.TimeOnly)
-}
-
-// staysHeld says how long a timed lock outlasts its release.
-func (r *jobRun) staysHeld() string {
-	if !r.lock.Timed() {
-		return ""
-	}
-	return "; it stays taken until about " + r.heldUntil()
-}
-
-// warn reports problems with the last result or the cron line, even with --quiet: they will
-// eventually cause a failure.
-func (r *jobRun) warn() {
-	if a := r.attempt; a.Disbelieved {
-		r.warnings = append(r.warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
+// planWarnings are problems with the last result or the cron line.
+func (f facts) planWarnings() (warnings []string) {
+	if a := f.attempt; a.Disbelieved {
+		warnings = append(warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
 			"it is not believed, and this run's replaces it; the server's clock was wrong then or is now, or --every was changed",
-			a.Last.Name, utc(a.Last.Tick), r.plan.Every, utc(a.Now)))
+			a.Last.Name, utc(a.Last.Tick), f.plan.Every, utc(a.Now)))
 	}
-	if !r.attempt.Better.IsZero() {
-		r.warnings = append(r.warnings, r.nearTheEdge())
+	if !f.attempt.Better.IsZero() {
+		warnings = append(warnings, f.nearTheEdge())
 	}
-	for _, text := range r.warnings {
-		r.env.Say("warning: %s", text)
-	}
+	return warnings
 }
 
-func (r *jobRun) nearTheEdge() string {
-	tick, side := r.attempt.Tick, "after"
-	if tick.After(r.attempt.Now) {
+func (f facts) nearTheEdge() string {
+	tick, side := f.attempt.Tick, "after"
+	if tick.After(f.attempt.Now) {
 		side = "before"
 	}
 	return fmt.Sprintf("job %q runs %s %s its tick of %s, and so near to the middle between two ticks that one will go without a run when the line fires a little earlier or later: "+
 		"if it fires once per tick, at this time, write --every %s; if more often, --every without an @",
-		r.opt.Name, console.Short(r.attempt.Now.Sub(tick).Abs()), side, utc(tick), console.Quote(r.attempt.Better.String()))
+		f.Name, console.Short(f.attempt.Now.Sub(tick).Abs()), side, utc(tick), console.Quote(f.attempt.Better.String()))
 }
 
 // forTick says which tick a run was for, if any.
@@ -130,15 +97,20 @@ type runReport struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// printJSON prints the line of "run --json".
-func (r *jobRun) printJSON(end ending) {
-	report := runReport{
-		Name: r.lockName(), Group: r.opt.Group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: end.job != nil, Exit: console.ExitCode(end.err), Error: show.Explain(end.err), Attempt: r.attempt.Attempt,
-		Tick: r.attempt.Tick.UTC(), Began: r.attempt.Began.UTC(), Missed: r.attempt.Missed, Warnings: r.warnings,
+// json is the line of "run --json".
+func (end ending) json() runReport {
+	report := runReport{Name: end.Name, Group: end.Group, Exit: console.ExitCode(end.err), Error: show.Explain(end.err)}
+	if end.skipped != nil {
+		result := show.ResultOf(*end.skipped.Last)
+		report.Result = &result
+		return report
 	}
-	if end.job != nil {
-		report.JobExit = &end.job.Code
+	report.Name, report.Slot, report.Token, report.Fence = end.lockName(), end.slot, end.lock.Record().Token, end.fence
+	report.Waited, report.Held, report.Ran = end.waited.Seconds(), end.heldFor.Seconds(), end.result != nil
+	report.Attempt, report.Tick, report.Began, report.Missed = end.attempt.Attempt, end.attempt.Tick.UTC(), end.attempt.Began.UTC(), end.attempt.Missed
+	report.Warnings = end.warnings
+	if end.result != nil {
+		report.JobExit = &end.result.Code
 	}
-	r.env.SayObject(report)
+	return report
 }
