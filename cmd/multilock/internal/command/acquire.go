@@ -73,8 +73,8 @@ whoever wants it alone; the name ends in ".shared" (multilock run --help):
 
 ` + probeHelp,
 		Flags: e.Flags("acquire", options.Values{
-			"wait": &o.wait, "pid": &o.pid, "detach": &o.detach, "shared": &o.shared, "fair": &o.fair,
-			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe,
+			"wait": &o.wait, "pid": &o.pid, "detach": &o.detach, "shared": &o.Shared, "fair": &o.Fair,
+			"ttl": &o.TTL, "max-age": &o.MaxAge, "poll": &o.Poll, "probe": &o.Probe,
 		}),
 		Action: reading(e, &o.common, o.read, func(c *cli.Context) error { return o.locate(runAcquire(c.Context, e, o)) }),
 	}
@@ -161,32 +161,28 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, err
 	if err != nil {
 		return grant{}, err
 	}
-	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence), requireQueue(src, "acquire", o.fair)); err != nil {
+	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence), requireIf[source.Queueing](o.Fair, src, "acquire: --fair", source.TraitQueue)); err != nil {
 		return grant{}, src.Close(err)
 	}
 	o.tellOneHost(e, src)
-	opt, err := o.options(e, src, "acquire")
+	opt, err := o.options(e, src, "acquire", e.Say)
 	if err != nil {
 		return grant{}, src.Close(err)
 	}
 	opt.Command = "acquire --detach"
 	start := time.Now()
 	detached := func(opt multilock.Options) multilock.Terms { return multilock.Detached{Options: opt} }
-	lock, _, err := acquisition{
-		src: src, name: o.Name, shared: o.shared, opt: opt, terms: detached, limit: o.wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(o.Output),
-	}.acquire(ctx)
+	lock, fence, err := acquisition{
+		src: src, name: o.Name, shared: o.Shared, opt: opt, terms: detached, limit: o.wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(o.Output),
+	}.acquireFenced(ctx)
 	if err != nil {
 		return grant{}, src.Close(err)
 	}
-	report := acquireReport{Name: o.Name, Group: o.Group, Token: lock.Record().Token}
-	if report.Fence, err = fenceOf(ctx, lock); err != nil {
-		return grant{}, src.Close(errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
-	}
 	waited := time.Since(start)
 	return grant{
-		report: report,
+		report: acquireReport{Name: o.Name, Group: o.Group, Token: lock.Record().Token, Fence: fence},
 		keep: func() error {
-			_ = src.Note(context.WithoutCancel(ctx), acquiredEvent(lock, report.Fence, waited))
+			_ = src.Note(context.WithoutCancel(ctx), acquiredEvent(lock, fence, waited))
 			return src.Close(lock.Detach())
 		},
 		withdraw: func() error { return src.Close(lock.Release(context.WithoutCancel(ctx))) },
@@ -203,14 +199,11 @@ func acquiredEvent(lock *multilock.Lock, fence uint64, waited time.Duration) sou
 
 // keepOrder is what the keeper is told, on its standard input.
 type keepOrder struct {
-	Place             place.Place // with the password in its URL
-	TTL, MaxAge, Poll time.Duration
-	Wait              console.WaitLimit
-	Fair              bool
-	Shared            bool
-	Probe             string
-	Silent            bool // of what is no error
-	Owner             process.Identity
+	Place   place.Place // with the password in its URL
+	Holding holding
+	Wait    console.WaitLimit
+	Silent  bool // reports errors alone
+	Owner   process.Identity
 }
 
 // keepAnswer is what the keeper says, on its standard output, once; before it there may be some
@@ -230,7 +223,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if err != nil {
 		return grant{}, err
 	}
-	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, o.shared, o.probe, o.Quiet || o.JSON, owner})
+	keeper, err := startKeeper(e, keepOrder{where, o.holding, o.wait, o.Quiet || o.JSON, owner})
 	if err != nil {
 		return grant{}, err
 	}
@@ -283,7 +276,7 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 	cmd := exec.Command(self, KeepCommand)
 	cmd.Env = place.JobEnviron(e.Environ()) // what is secret is in the order
 	cmd.SysProcAttr = ownSession()
-	if order.Place.URL == (place.Address{}) && order.Probe == "" { // which may name files from here
+	if order.Place.URL == (place.Address{}) && order.Holding.Probe == "" { // which may name files from here
 		cmd.Dir = "/" // the script's directory can be unmounted
 		if order.Place.Base, err = filepath.Abs(order.Place.Base); err != nil {
 			return nil, fmt.Errorf("start the keeper: %w", err)

@@ -47,20 +47,16 @@ func runKeep(ctx context.Context, e *Env) error {
 		return answer(e, keepAnswer{}, err)
 	}
 	defer func() { _ = src.Close(nil) }() // the end of the process
-	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireQueue(src, "acquire", order.Fair)); err != nil {
+	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireIf[source.Queueing](order.Holding.Fair, src, "acquire: --fair", source.TraitQueue)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
 	if !order.Silent {
 		src.TellOneHost(func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) })
 	}
 	said := listen(in)
-	lock, err := order.acquire(ctx, e, src, said)
+	lock, fence, err := order.acquire(ctx, e, src, said)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
-	}
-	fence, err := fenceOf(ctx, lock)
-	if err != nil {
-		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: errors.Join(err, lock.Release(context.WithoutCancel(ctx)))})
 	}
 	start := time.Now()
 	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil || !<-said.delivered {
@@ -125,7 +121,7 @@ func listen(in *bufio.Reader) parent {
 }
 
 // acquire gives up when its parent has gone.
-func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said parent) (*multilock.Lock, error) {
+func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said parent) (*multilock.Lock, uint64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -135,20 +131,15 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said 
 		case <-ctx.Done():
 		}
 	}()
-	opt := multilock.Options{
-		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, StalePolicy: multilock.StalePolicy{MaxAge: k.MaxAge}, User: k.Place.User, Batch: source.BatchJobOf(e.Getenv),
-		Command: fmt.Sprintf("acquire for pid %d", k.Owner.PID),
+	opt, err := k.Holding.options(e, src, "acquire", func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) })
+	if err != nil {
+		return nil, 0, err
 	}
-	say := func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) }
-	var err error
-	if opt.StalePolicy.Probe, err = (&probing{k.Probe}).prober(e, src, "acquire", say); err != nil {
-		return nil, err
-	}
+	opt.Command = fmt.Sprintf("acquire for pid %d", k.Owner.PID)
 	onBehalf := func(opt multilock.Options) multilock.Terms { return multilock.OnBehalf{Options: opt, Owner: k.Owner} }
-	lock, _, err := acquisition{
-		src: src, name: k.Place.Name, shared: k.Shared, opt: opt, terms: onBehalf, limit: k.Wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(console.Output{Quiet: true}),
-	}.acquire(ctx)
-	return lock, err
+	return acquisition{
+		src: src, name: k.Place.Name, shared: k.Holding.Shared, opt: opt, terms: onBehalf, limit: k.Wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(console.Output{Quiet: true}),
+	}.acquireFenced(ctx)
 }
 
 // answer reports the outcome to acquire.

@@ -19,8 +19,8 @@ import (
 // holding has the options of all commands that hold a lock.
 type holding struct {
 	probing
-	ttl, maxAge, poll console.Duration
-	fair, shared      bool
+	TTL, MaxAge, Poll console.Duration
+	Fair, Shared      bool
 }
 
 const fairHelp = `With --fair those who wait stand in line, and who came first is first; a dead waiter
@@ -38,34 +38,35 @@ begins when the last one has ended, or is found dead as any holder is:
 
 // useTTL applies the ttl of the configuration.
 func (h *holding) useTTL(p *place.Place) {
-	if !h.ttl.Given {
-		h.ttl.Value = p.UsualTTL()
+	if !h.TTL.Given {
+		h.TTL.Value = p.UsualTTL()
 	}
 }
 
 // checkName rejects --shared for a lock whose name does not end in ".shared".
 func (h *holding) checkName(command, name string) error {
-	if !h.shared || multilock.Shareable(name) {
+	if !h.Shared || multilock.Shareable(name) {
 		return nil
 	}
 	return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(name, "."))
 }
 
 // options are the lock's options, with the batch job that this process belongs to, and the probe.
-func (h *holding) options(e *Env, src *place.Source, command string) (_ multilock.Options, err error) {
+// It calls say if an answer of the probe is inconclusive.
+func (h *holding) options(e *Env, src *place.Source, command string, say func(string, ...any)) (_ multilock.Options, err error) {
 	opt := multilock.Options{
-		TTL: h.ttl.Value, Poll: h.poll.Value, StalePolicy: multilock.StalePolicy{MaxAge: h.maxAge.Value}, Fair: h.fair, User: src.Place.User, Batch: source.BatchJobOf(e.Getenv),
+		TTL: h.TTL.Value, Poll: h.Poll.Value, StalePolicy: multilock.StalePolicy{MaxAge: h.MaxAge.Value}, Fair: h.Fair, User: src.Place.User, Batch: source.BatchJobOf(e.Getenv),
 	}
-	opt.StalePolicy.Probe, err = h.prober(e, src, command, e.Say)
+	opt.StalePolicy.Probe, err = h.prober(e, src, command, say)
 	return opt, err
 }
 
-// requireQueue rejects --fair for a source without queues.
-func requireQueue(src *place.Source, command string, fair bool) error {
-	if !fair {
+// requireIf rejects an option that was given, or a command, if the source lacks the ability T.
+func requireIf[T any](given bool, src *place.Source, command string, trait source.Trait) error {
+	if !given {
 		return nil
 	}
-	_, err := place.Ability[source.Queueing](src, command+": --fair", source.TraitQueue)
+	_, err := place.Ability[T](src, command, trait)
 	return err
 }
 
@@ -103,6 +104,31 @@ func (a acquisition) acquire(ctx context.Context) (*multilock.Lock, int, error) 
 	}
 	lock, err := a.acquireBy(ctx, multilock.TryAcquire, multilock.Acquire)
 	return lock, 0, err
+}
+
+// acquireFenced acquires the lock with its fencing number.
+func (a acquisition) acquireFenced(ctx context.Context) (*multilock.Lock, uint64, error) {
+	lock, _, err := a.acquire(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	fence, err := fenceOf(ctx, lock)
+	if err != nil {
+		return nil, 0, errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+	}
+	return lock, fence, nil
+}
+
+// fenceOf returns the lock's fencing number, 0 if the source has none.
+func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
+	fence, err := lock.Fence(ctx)
+	switch {
+	case err == nil:
+		return fence, nil
+	case errors.Is(err, multilock.ErrUnsupported):
+		return 0, nil
+	}
+	return 0, fmt.Errorf("nothing was done under the lock, for want of a fencing number: %w", err)
 }
 
 func (a acquisition) acquireSlot(ctx context.Context) (*multilock.Lock, int, error) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ this host has claimed and does not begin goes to hosts that have nothing to do.
 			"jobs": &o.jobs, "mem": &o.memory, "needs": &o.needs, "load": &o.load, "memfree": &o.memFree, "retries": &o.retries, "max-runtime": &o.timeout, "grace": &o.grace,
 			"retry-failed": &o.again, "add": &o.add, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,
 			"logs": &o.logs, "results": &o.results, "separate": &o.separate, "print": &o.print, "tag": &o.tag, "output": (*string)(&o.output), "joblog": &o.joblog,
-			"ttl": &o.ttl, "max-age": &o.maxAge, "poll": &o.poll, "probe": &o.probe, "label": &o.label, "redact": &o.redact,
+			"ttl": &o.TTL, "max-age": &o.MaxAge, "poll": &o.Poll, "probe": &o.Probe, "label": &o.label, "redact": &o.redact,
 			"arg-file": &o.argFiles, "colsep": options.Reader(o.readColsep), "header": &o.header,
 		}),
 		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
@@ -242,7 +243,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	lock, err := o.options(e, src, "batch")
+	lock, err := o.options(e, src, "batch", e.Say)
 	if err != nil {
 		return errors.Join(err, r.close())
 	}
@@ -276,19 +277,16 @@ func (o *batchOptions) progress() console.Output {
 
 // checkAbilities finds what the source cannot do that a batch needs.
 func (o *batchOptions) checkAbilities(src *place.Source) error {
-	if _, err := place.Ability[source.Ledger](src, "batch", source.TraitResults); err != nil {
-		return err
-	}
-	if _, err := place.Ability[source.ManifestStore](src, "batch", source.TraitManifest); err != nil {
-		return err
-	}
-	if _, err := place.Ability[source.Journal](src, "batch", source.TraitHistory); err != nil {
-		return err
-	}
+	fences := error(nil)
 	if o.fence {
-		return src.Require("batch: --fence", source.TraitFenceNumbers)
+		fences = src.Require("batch: --fence", source.TraitFenceNumbers)
 	}
-	return nil
+	return cmp.Or(
+		requireIf[source.Ledger](true, src, "batch", source.TraitResults),
+		requireIf[source.ManifestStore](true, src, "batch", source.TraitManifest),
+		requireIf[source.Journal](true, src, "batch", source.TraitHistory),
+		fences,
+	)
 }
 
 // hinted says what to do about another list.

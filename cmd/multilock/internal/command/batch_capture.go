@@ -12,7 +12,7 @@ import (
 // costs nothing on the shared filesystem.
 type capture struct {
 	reader, writer *os.File
-	open           func() (jobLog, error)
+	open           openLog
 	done           chan struct{}
 	ending         atomic.Bool
 	shown          *printedLines // for --print and --tag; nil without
@@ -23,12 +23,20 @@ type capture struct {
 	err    error // why the log is incomplete; the job goes on
 }
 
-func captureTo(open func() (jobLog, error)) (*capture, error) {
-	reader, writer, err := outputPipe()
-	if err != nil {
-		return nil, fmt.Errorf("make a pipe for the output: %w", err)
+// openLog opens the log of one of a job's streams.
+type openLog func() (jobLog, error)
+
+// captureTo makes a capture for each log.
+func captureTo(logs ...openLog) (all captures, err error) {
+	for _, open := range logs {
+		reader, writer, err := outputPipe()
+		if err != nil {
+			all.started()
+			return nil, errors.Join(fmt.Errorf("make a pipe for the output: %w", err), all.finish())
+		}
+		all = append(all, &capture{reader: reader, writer: writer, open: open, done: make(chan struct{}), buffer: make([]byte, minBuffer)})
 	}
-	return &capture{reader: reader, writer: writer, open: open, done: make(chan struct{}), buffer: make([]byte, minBuffer)}, nil
+	return all, nil
 }
 
 // started is called after the job has started.

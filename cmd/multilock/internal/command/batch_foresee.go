@@ -37,7 +37,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	if err != nil {
 		return err
 	}
-	for _, l := range show.Inspect(ctx, src, held, multilock.StalePolicy{MaxAge: o.maxAge.Value}) {
+	for _, l := range show.Inspect(ctx, src, held, multilock.StalePolicy{MaxAge: o.MaxAge.Value}) {
 		if l.State != multilock.StateFree.String() {
 			f.held(l)
 		}

@@ -105,17 +105,15 @@ func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 	if r.opt.separate || r.opt.results != "" {
 		streams = append(streams, printed.Err)
 	}
-	var all captures
+	var logs []openLog
 	for _, stream := range streams {
-		c, err := captureTo(func() (jobLog, error) { return r.outputs.begin(a, began, stream) })
-		if err != nil {
-			all.started()
-			return nil, errors.Join(err, all.finish())
-		}
-		c.shown = r.shown.of(a, stream)
-		all = append(all, c)
+		logs = append(logs, func() (jobLog, error) { return r.outputs.begin(a, began, stream) })
 	}
-	return all, nil
+	all, err := captureTo(logs...)
+	for i, c := range all {
+		c.shown = r.shown.of(a, streams[i])
+	}
+	return all, err
 }
 
 // variables is the job's environment. The variable that marks its processes comes last.
@@ -151,7 +149,7 @@ func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.M
 }
 
 var (
-	errTimeout = errors.New("it ran for longer than --max-runtime")
+	errTimeout = &console.CodedError{Code: console.ExitTimeLimit, Text: "it ran for longer than --max-runtime"}
 	// errToldToEnd is why a job that was terminated has no result.
 	errToldToEnd = errors.New("it was told to end")
 )
@@ -165,21 +163,18 @@ func (r *batchRun) ending(why error) {
 
 // exitError is an attempt's error for the batch, with the reason if its output is incomplete.
 func exitError(result job.Result, ended, lost error) error {
-	exit := &lockgroup.ExitError{Code: result.Code}
+	if ended != nil && !errors.Is(ended, errTimeout) {
+		return ended
+	}
+	of := resultOf(result, ended)
+	exit := lockgroup.ExitError{Code: of.Exit, Signal: of.Signal, Why: of.Why}
 	if lost != nil {
 		exit.Output = lost.Error()
 	}
-	switch {
-	case errors.Is(ended, errTimeout):
-		exit.Code, exit.Why = console.ExitTimeLimit, ended.Error()
-	case ended != nil:
-		return ended
-	case result.Signal != 0:
-		exit.Signal = result.Signal.String()
-	case *exit == lockgroup.ExitError{}:
+	if exit == (lockgroup.ExitError{}) {
 		return nil
 	}
-	return exit
+	return &exit
 }
 
 // joblog writes a line for each attempt that ended here, in the format of GNU parallel's --joblog.

@@ -8,7 +8,7 @@ import (
 )
 
 // probing is the option of commands that take locks which others may have left behind.
-type probing struct{ probe string }
+type probing struct{ Probe string }
 
 const probeHelp = `With --probe a silent holder may be found dead before its time to live has passed:
 when it has missed a sign of life, and the probe says that it is gone. "--probe slurm"
@@ -23,11 +23,11 @@ unseen: with --probe another one may then run beside it.`
 // prober returns the probe of silent holders, nil without --probe. It calls say with the reason if
 // an answer is inconclusive.
 func (p *probing) prober(e *Env, src *place.Source, command string, say func(string, ...any)) (source.Probe, error) {
-	if p.probe == "" {
+	if p.Probe == "" {
 		return nil, nil
 	}
 	if _, asks := src.Locks.(source.Probing); !asks {
 		return nil, console.Usagef(command, "--probe: this source asks nobody about a silent holder; locks in a directory do")
 	}
-	return probe.New(p.probe, place.JobEnviron(e.Environ()), src.Self, say).Ask, nil
+	return probe.New(p.Probe, place.JobEnviron(e.Environ()), src.Self, say).Ask, nil
 }

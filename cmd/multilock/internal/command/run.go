@@ -105,10 +105,10 @@ left of it gets TERM, and KILL after --grace, before the lock is released.
 
 ` + console.ExitTable,
 		Flags: e.Flags("run", options.Values{
-			"wait": &o.locking.wait, "conflict-exit-code": &o.locking.heldCode, "shared": &o.locking.shared, "fair": &o.locking.fair, "slots": &o.locking.slots,
+			"wait": &o.locking.wait, "conflict-exit-code": &o.locking.heldCode, "shared": &o.locking.Shared, "fair": &o.locking.Fair, "slots": &o.locking.slots,
 			"once": &o.once, "every": timing(&o.every, lockgroup.ParseEvery), "catch-up": timing(&o.catchUp, lockgroup.ParseCatchUp), "retries": &o.retries,
 			"max-runtime": &o.job.maxRuntime, "grace": &o.job.grace, "min-hold": &o.job.minHold, "fail-after": &o.locking.failAfter,
-			"ttl": &o.locking.ttl, "max-age": &o.locking.maxAge, "poll": &o.locking.poll, "probe": &o.locking.probe, "if-lost": &o.job.onLost,
+			"ttl": &o.locking.TTL, "max-age": &o.locking.MaxAge, "poll": &o.locking.Poll, "probe": &o.locking.Probe, "if-lost": &o.job.onLost,
 			"json-fd": &e.jsonFD, "quiet-success": &o.capture.quietSuccess, "log": &o.capture.log, "log-keep": &o.capture.logKeep, "label": &o.label, "redact": &o.redact,
 			"on-failure": &o.hooks.failure, "on-success": &o.hooks.success, "on-loss": &o.hooks.loss, "on-overrun": &o.hooks.onOverrun,
 			"overrun": &o.hooks.overrunAfter, "hook-timeout": &o.hooks.timeout, "ping": &o.ping.url, "ping-timeout": &o.ping.timeout,
@@ -180,7 +180,7 @@ func (o *runOptions) read(c *cli.Context) error {
 			o.job.minHold.Value, limit.Value, grace.Value)
 	case slots.Given && multilock.Shareable(o.Name):
 		return console.Usagef(name, "--slots: the name %q is that of a lock which readers share, and they would not be seen; choose another", o.Name)
-	case log != "" && (slots.Given || o.locking.shared) && !isDirectory(log):
+	case log != "" && (slots.Given || o.locking.Shared) && !isDirectory(log):
 		return console.Usagef(name, "--log %s: with --slots or --shared several runs write at the same time; name a directory, with a slash at its end", log)
 	}
 	return errors.Join(o.locking.checkName(name, o.Name), o.ping.open())

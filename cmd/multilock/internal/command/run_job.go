@@ -118,18 +118,6 @@ func (r *attempts) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// fenceOf returns the lock's fencing number, 0 if the source has none.
-func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
-	fence, err := lock.Fence(ctx)
-	switch {
-	case err == nil:
-		return fence, nil
-	case errors.Is(err, multilock.ErrUnsupported):
-		return 0, nil
-	}
-	return 0, fmt.Errorf("nothing was done under the lock, for want of a fencing number: %w", err)
-}
-
 // runCommand runs the command until it ends. The result is nil if it was not started. The command
 // was terminated if it was asked to end as this process was.
 func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminated bool, err error) {
@@ -158,7 +146,7 @@ func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminat
 	err = running.Wait(ctx)
 	terminated, r.stop = running.Told(), r.signals.Next()
 	ended := running.Result()
-	r.printed.finish(out, outputTimeout)
+	r.printed.finish(out)
 	return &ended, terminated, err
 }
 

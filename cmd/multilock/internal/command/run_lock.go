@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,13 +41,13 @@ func (q *request) run(ctx context.Context, e *Env, src *place.Source) error {
 	case seen.Step != lockgroup.StepRun:
 		return s.report(facts{request: q, skipped: &seen}.ending(q.skipError(seen), nil), aftermath{})
 	}
-	opt, err := q.locking.options(e, src, "run")
+	opt, err := q.locking.options(e, src, "run", e.Say)
 	if err != nil {
 		return err
 	}
 	opt.Command = q.job.shown
 	return q.runUnder(ctx, s, start, acquisition{
-		src: src, name: q.Name, shared: q.locking.shared, slots: q.locking.slots.Value, opt: opt, terms: termsOf(src, q.plan),
+		src: src, name: q.Name, shared: q.locking.Shared, slots: q.locking.slots.Value, opt: opt, terms: termsOf(src, q.plan),
 		token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(q.Output),
 	})
 }
@@ -77,25 +78,13 @@ func (q *request) checkAbilities(src *place.Source) error {
 	if ticks {
 		option = "--every"
 	}
-	if q.plan != nil {
-		if _, err := place.Ability[source.Ledger](src, "run: "+option, source.TraitResults); err != nil {
-			return err
-		}
-	}
-	if ticks {
-		if _, err := place.Ability[source.Timekeeper](src, "run: --every", source.TraitOneClock); err != nil {
-			return err
-		}
-	}
-	if q.locking.failAfter.Given {
-		if _, err := place.Ability[source.Journal](src, "run: --fail-after", source.TraitHistory); err != nil {
-			return err
-		}
-	}
-	if err := requireQueue(src, "run", q.locking.fair); err != nil {
-		return err
-	}
-	return q.checkTimed(src)
+	return cmp.Or(
+		requireIf[source.Ledger](q.plan != nil, src, "run: "+option, source.TraitResults),
+		requireIf[source.Timekeeper](ticks, src, "run: --every", source.TraitOneClock),
+		requireIf[source.Journal](q.locking.failAfter.Given, src, "run: --fail-after", source.TraitHistory),
+		requireIf[source.Queueing](q.locking.Fair, src, "run: --fair", source.TraitQueue),
+		q.checkTimed(src),
+	)
 }
 
 // checkTimed rejects options that have no meaning for a timed lock.
@@ -110,7 +99,7 @@ func (q *request) checkTimed(src *place.Source) error {
 		name  string
 		given bool
 	}{
-		{"--ttl", q.locking.ttl.Given}, {"--min-hold", q.job.minHold.Given}, {"--if-lost ignore", q.job.onLost == string(runner.Ignore)},
+		{"--ttl", q.locking.TTL.Given}, {"--min-hold", q.job.minHold.Given}, {"--if-lost ignore", q.job.onLost == string(runner.Ignore)},
 	} {
 		if option.given {
 			return console.Usagef("run", "%s: a lock of this source lasts for its period, no shorter and no longer, and its job ends with it; leave the option out", option.name)

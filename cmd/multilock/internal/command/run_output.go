@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/internal/bounded"
 )
 
 // keeping are the options of "run" that capture the job's output.
@@ -55,20 +57,17 @@ type capturedOutput struct {
 const outputTimeout = 10 * time.Second
 
 // finish ends an attempt's captures. Writes that take too long are abandoned and reported at the end.
-func (k *capturedOutput) finish(out captures, limit time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+func (k *capturedOutput) finish(out captures) {
+	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
+	defer cancel()
+	_, err := bounded.Call(ctx, func(context.Context) (any, error) {
 		_ = out.finish() // errors are reported at the end
-	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
+		return nil, nil
+	})
+	if err != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.over = fmt.Errorf("it was still being written %s after the command's end, and the lock does not wait for that", console.Short(limit))
+		k.over = fmt.Errorf("it was still being written %s after the command's end, and the lock does not wait for that", console.Short(outputTimeout))
 	}
 }
 
@@ -157,16 +156,11 @@ func (s *capturedStream) makeSpool() error {
 
 // capture captures one attempt. It returns none if the job inherits our own streams.
 func (k *capturedOutput) capture() (captures, error) {
-	var all captures
+	var logs []openLog
 	for _, s := range k.streams {
-		c, err := captureTo(func() (jobLog, error) { return s, nil })
-		if err != nil {
-			all.started()
-			return nil, errors.Join(err, all.finish())
-		}
-		all = append(all, c)
+		logs = append(logs, func() (jobLog, error) { return s, nil })
 	}
-	return all, nil
+	return captureTo(logs...)
 }
 
 // Write never fails, so that the job and other outputs go on.

@@ -96,7 +96,7 @@ With NAMEs the exit code tells of them, also with -q, which prints nothing:
    123  one could not be looked at
 Without NAMEs it is 0, whatever is held.`,
 		Flags: e.Flags("status", options.Values{
-			"watch": &o.watch, "all": &o.all, "results": &o.results, "interval": &o.every, "max-age": &o.maxAge, "probe": &o.probe,
+			"watch": &o.watch, "all": &o.all, "results": &o.results, "interval": &o.every, "max-age": &o.maxAge, "probe": &o.Probe,
 		}),
 		Action: action(e, &o.common, nil,
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),

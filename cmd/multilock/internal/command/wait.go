@@ -88,7 +88,7 @@ passed; then it says who is missing, and who holds what.
 		Flags: e.Flags("wait", options.Values{
 			"wait": &o.timeout, "members": &o.named, "members-from": &o.membersFrom, "expect": &o.expect, "list": &o.list, "since": &o.since,
 			"wait-for-takeover": &o.takeover, "settle": &o.settle, "allow-empty": &o.allowEmpty, "output": (*string)(&o.output),
-			"probe": &o.probe, "poll": &o.poll, "max-age": &o.maxAge,
+			"probe": &o.Probe, "poll": &o.poll, "max-age": &o.maxAge,
 		}),
 		Action: action(e, &o.common, func(*cli.Context) error { return o.read(e) },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
