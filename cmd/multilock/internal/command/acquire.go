@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,16 +166,14 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, err
 		return grant{}, src.Close(err)
 	}
 	o.tellOneHost(e, src)
-	opt, err := o.options(e, src, "acquire", e.Say)
+	a, err := o.acquisition(e, src, "acquire", o.Output, e.Say)
 	if err != nil {
 		return grant{}, src.Close(err)
 	}
-	opt.Command = "acquire --detach"
+	a.opt.Command, a.limit = "acquire --detach", o.wait
+	a.terms = func(opt multilock.Options) multilock.Terms { return multilock.Detached{Options: opt} }
 	start := time.Now()
-	detached := func(opt multilock.Options) multilock.Terms { return multilock.Detached{Options: opt} }
-	lock, fence, err := acquisition{
-		src: src, name: o.Name, shared: o.Shared, opt: opt, terms: detached, limit: o.wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(o.Output),
-	}.acquireFenced(ctx)
+	lock, fence, err := a.acquireFenced(ctx)
 	if err != nil {
 		return grant{}, src.Close(err)
 	}
@@ -230,7 +229,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if o.wait.Waits() {
 		src, err := e.Kinds.Open(ctx, e.Env, o.Place)
 		if err == nil {
-			stop := e.notices(o.Output)(ctx, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
+			stop := show.StartNotice(ctx, e.Env, o.Output, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
 			defer func() { stop(); _ = src.Close(nil) }()
 		}
 	}
@@ -283,15 +282,12 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 		}
 	}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start the keeper: %w", err)
+	out, failed := cmd.StdoutPipe()
+	if err = cmp.Or(err, failed); err == nil {
+		keepDescriptors()
+		err = cmd.Start()
 	}
-	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start the keeper: %w", err)
-	}
-	keepDescriptors()
-	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
 	if err := json.NewEncoder(in).Encode(console.MapTexts(order, source.EncodeName)); err != nil {

@@ -50,11 +50,20 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireIf[source.Queueing](order.Holding.Fair, src, "acquire: --fair", source.TraitQueue)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
+	say := func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) }
 	if !order.Silent {
-		src.TellOneHost(func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) })
+		src.TellOneHost(say)
+	}
+	a, err := order.Holding.acquisition(e, src, "acquire", console.Output{Quiet: true}, say)
+	if err != nil {
+		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
+	}
+	a.opt.Command, a.limit = fmt.Sprintf("acquire for pid %d", order.Owner.PID), order.Wait
+	a.terms = func(opt multilock.Options) multilock.Terms {
+		return multilock.OnBehalf{Options: opt, Owner: order.Owner}
 	}
 	said := listen(in)
-	lock, fence, err := order.acquire(ctx, e, src, said)
+	lock, fence, err := said.acquire(ctx, a)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
 	}
@@ -121,25 +130,17 @@ func listen(in *bufio.Reader) parent {
 }
 
 // acquire gives up when its parent has gone.
-func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said parent) (*multilock.Lock, uint64, error) {
+func (p parent) acquire(ctx context.Context, a acquisition) (*multilock.Lock, uint64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-said.gone:
+		case <-p.gone:
 			cancel(errParentGone)
 		case <-ctx.Done():
 		}
 	}()
-	opt, err := k.Holding.options(e, src, "acquire", func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) })
-	if err != nil {
-		return nil, 0, err
-	}
-	opt.Command = fmt.Sprintf("acquire for pid %d", k.Owner.PID)
-	onBehalf := func(opt multilock.Options) multilock.Terms { return multilock.OnBehalf{Options: opt, Owner: k.Owner} }
-	return acquisition{
-		src: src, name: k.Place.Name, shared: k.Holding.Shared, opt: opt, terms: onBehalf, limit: k.Wait, token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(console.Output{Quiet: true}),
-	}.acquireFenced(ctx)
+	return a.acquireFenced(ctx)
 }
 
 // answer reports the outcome to acquire.

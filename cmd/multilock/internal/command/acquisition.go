@@ -61,6 +61,29 @@ func (h *holding) options(e *Env, src *place.Source, command string, say func(st
 	return opt, err
 }
 
+// acquisition is a lock to acquire within a limit.
+type acquisition struct {
+	src    *place.Source
+	shared bool
+	slots  int // 0 for the lock itself
+	opt    multilock.Options
+	terms  func(multilock.Options) multilock.Terms
+	limit  console.WaitLimit
+	token  string // of the lock under which this process runs as a job
+	// notice reports what it waits for, until stop is called.
+	notice func(context.Context, show.NoticeText) (stop func())
+}
+
+// acquisition prepares to acquire the lock of the source's place.
+func (h *holding) acquisition(e *Env, src *place.Source, command string, out console.Output, say func(string, ...any)) (a acquisition, err error) {
+	a = acquisition{src: src, shared: h.Shared, token: e.Getenv("MULTILOCK_TOKEN")}
+	a.notice = func(ctx context.Context, text show.NoticeText) (stop func()) {
+		return show.StartNotice(ctx, e.Env, out, text)
+	}
+	a.opt, err = h.options(e, src, command, say)
+	return a, err
+}
+
 // requireIf rejects an option that was given, or a command, if the source lacks the ability T.
 func requireIf[T any](given bool, src *place.Source, command string, trait source.Trait) error {
 	if !given {
@@ -68,29 +91,6 @@ func requireIf[T any](given bool, src *place.Source, command string, trait sourc
 	}
 	_, err := place.Ability[T](src, command, trait)
 	return err
-}
-
-// acquisition is a lock to acquire within the limit of --wait.
-type acquisition struct {
-	src    *place.Source
-	name   string
-	shared bool
-	slots  int // 0 for the lock itself
-	opt    multilock.Options
-	terms  func(multilock.Options) multilock.Terms
-	limit  console.WaitLimit
-	token  string // of the lock under which this process runs as a job, "" if there is none
-	notice notice // while it waits
-}
-
-// notice reports what a command is waiting for, until stop is called.
-type notice func(context.Context, show.NoticeText) (stop func())
-
-// notices returns the notice for an output.
-func (e *Env) notices(out console.Output) notice {
-	return func(ctx context.Context, text show.NoticeText) (stop func()) {
-		return show.StartNotice(ctx, e.Env, out, text)
-	}
 }
 
 // acquire acquires the lock or a slot. The number is that of the slot, 0 for the lock.
@@ -140,7 +140,7 @@ func (a acquisition) acquireSlot(ctx context.Context) (*multilock.Lock, int, err
 		defer cancel()
 		defer a.notice(ctx, a.slotHolders)()
 	}
-	slot, err := acquire(ctx, a.src.Locks, a.name, a.slots, a.terms(a.opt))
+	slot, err := acquire(ctx, a.src.Locks, a.src.Place.Name, a.slots, a.terms(a.opt))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -153,11 +153,11 @@ func (a acquisition) slotHolders(ctx context.Context, waited time.Duration) stri
 	if err != nil {
 		return ""
 	}
-	text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", a.slots, a.name, console.Short(waited))
+	text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", a.slots, a.src.Place.Name, console.Short(waited))
 	var hosts []string
 	for _, lock := range names {
 		of, i, ok := lockgroup.ParseSlotName(lock)
-		if !ok || of != a.name || i > a.slots || len(hosts) == show.Most {
+		if !ok || of != a.src.Place.Name || i > a.slots || len(hosts) == show.Most {
 			continue
 		}
 		if seen, err := multilock.Inspect(ctx, a.src.Locks, lock, multilock.StalePolicy{}); err == nil && seen.State != multilock.StateFree {
@@ -176,7 +176,7 @@ type acquiring func(context.Context, multilock.Source, string, multilock.Terms) 
 // acquireBy acquires the lock with try, or with wait if there is a limit.
 func (a acquisition) acquireBy(ctx context.Context, try, wait acquiring) (*multilock.Lock, error) {
 	if !a.limit.Waits() {
-		lock, err := try(ctx, a.src.Locks, a.name, a.terms(a.opt))
+		lock, err := try(ctx, a.src.Locks, a.src.Place.Name, a.terms(a.opt))
 		var held *multilock.HeldError
 		if errors.As(err, &held) && a.isOurs(held.Sighting.Record) {
 			held.Sighting.Why += "; this command runs under that lock"
@@ -185,16 +185,16 @@ func (a acquisition) acquireBy(ctx context.Context, try, wait acquiring) (*multi
 	}
 	a.opt.Refuse = func(r source.Record) error {
 		if a.isOurs(r) {
-			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", a.name, r.Holder)}
+			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", a.src.Place.Name, r.Holder)}
 		}
 		return nil
 	}
 	ctx, cancel := a.limit.Limited(ctx)
 	defer cancel()
-	way := &show.Obstacle{Src: a.src, Name: a.name, Self: a.src.Self}
+	way := &show.Obstacle{Src: a.src, Name: a.src.Place.Name, Self: a.src.Self}
 	a.opt.Trouble = way.Met
 	defer a.notice(ctx, way.Tell)()
-	lock, err := wait(ctx, a.src.Locks, a.name, a.terms(a.opt))
+	lock, err := wait(ctx, a.src.Locks, a.src.Place.Name, a.terms(a.opt))
 	return lock, a.src.IfLasting(err)
 }
 

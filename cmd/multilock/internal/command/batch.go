@@ -277,16 +277,15 @@ func (o *batchOptions) progress() console.Output {
 
 // checkAbilities finds what the source cannot do that a batch needs.
 func (o *batchOptions) checkAbilities(src *place.Source) error {
-	fences := error(nil)
-	if o.fence {
-		fences = src.Require("batch: --fence", source.TraitFenceNumbers)
-	}
-	return cmp.Or(
+	err := cmp.Or(
 		requireIf[source.Ledger](true, src, "batch", source.TraitResults),
 		requireIf[source.ManifestStore](true, src, "batch", source.TraitManifest),
 		requireIf[source.Journal](true, src, "batch", source.TraitHistory),
-		fences,
 	)
+	if err == nil && o.fence {
+		err = src.Require("batch: --fence", source.TraitFenceNumbers)
+	}
+	return err
 }
 
 // hinted says what to do about another list.

@@ -23,7 +23,7 @@ type request struct {
 	locking locking         // how to acquire it
 	plan    *lockgroup.Plan // nil if no result is recorded
 	job     jobRequest
-	capture keeping
+	capture capturing
 	hooks   hooks
 	ping    pinging
 }
@@ -97,7 +97,7 @@ left of it gets TERM, and KILL after --grace, before the lock is released.
 
 ` + sharedHelp + `
 
-` + keepingHelp + `
+` + capturingHelp + `
 
 ` + hooksHelp + `
 
@@ -113,7 +113,7 @@ left of it gets TERM, and KILL after --grace, before the lock is released.
 			"on-failure": &o.hooks.failure, "on-success": &o.hooks.success, "on-loss": &o.hooks.loss, "on-overrun": &o.hooks.onOverrun,
 			"overrun": &o.hooks.overrunAfter, "hook-timeout": &o.hooks.timeout, "ping": &o.ping.url, "ping-timeout": &o.ping.timeout,
 		}),
-		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.job.hinted(o.request.run(ctx, e, src)) }),
+		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.job.hinted(o.run(ctx, e, src)) }),
 	}
 }
 

@@ -41,15 +41,12 @@ func (q *request) run(ctx context.Context, e *Env, src *place.Source) error {
 	case seen.Step != lockgroup.StepRun:
 		return s.report(facts{request: q, skipped: &seen}.ending(q.skipError(seen), nil), aftermath{})
 	}
-	opt, err := q.locking.options(e, src, "run", e.Say)
+	a, err := q.locking.acquisition(e, src, "run", q.Output, e.Say)
 	if err != nil {
 		return err
 	}
-	opt.Command = q.job.shown
-	return q.runUnder(ctx, s, start, acquisition{
-		src: src, name: q.Name, shared: q.locking.Shared, slots: q.locking.slots.Value, opt: opt, terms: termsOf(src, q.plan),
-		token: e.Getenv("MULTILOCK_TOKEN"), notice: e.notices(q.Output),
-	})
+	a.slots, a.opt.Command, a.terms = q.locking.slots.Value, q.job.shown, termsOf(src, q.plan)
+	return q.runUnder(ctx, s, start, a)
 }
 
 // runUnder acquires the lock and runs the command. It does so again if the lock was lost before the
@@ -57,12 +54,13 @@ func (q *request) run(ctx context.Context, e *Env, src *place.Source) error {
 func (q *request) runUnder(ctx context.Context, s surroundings, start time.Time, a acquisition) error {
 	for begin := time.Now(); ; {
 		a.limit = q.locking.wait.After(time.Since(begin))
-		lock, slot, err := a.acquire(s.signals.Until(ctx))
+		h, err := q.hold(ctx, s, a)
 		if err != nil {
-			return s.report(facts{request: q}.ending(q.refused(ctx, s, err), nil), aftermath{})
+			return s.report(facts{request: q}.ending(err, nil), aftermath{})
 		}
-		r := newAttempts(s, q, held{lock: lock, slot: slot, since: time.Now(), waited: time.Since(start)})
-		left := q.locking.wait.After(time.Since(begin))
+		h.waited = h.since.Sub(start)
+		left := q.locking.wait.After(h.since.Sub(begin))
+		r := newAttempts(s, q, h)
 		end := r.run(ctx)
 		lost := errors.Is(end.err, multilock.ErrLost) && !errors.Is(end.err, multilock.ErrOver)
 		if end.started() || !lost || !left.Waits() {
@@ -119,25 +117,27 @@ func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) mu
 	}
 }
 
-// refused records that another process holds the lock, and counts how often in a row.
-func (q *request) refused(ctx context.Context, s surroundings, err error) error {
+// hold acquires the lock or a slot. If another process holds it, that is recorded, and counts as a
+// failure as often in a row as --fail-after says.
+func (q *request) hold(ctx context.Context, s surroundings, a acquisition) (held, error) {
+	lock, slot, err := a.acquire(s.signals.Until(ctx))
 	if !errors.Is(err, multilock.ErrHeld) {
-		return err
+		return held{lock: lock, slot: slot, since: time.Now()}, err
 	}
-	var held *multilock.HeldError
-	if q.locking.failAfter.Given && errors.As(err, &held) {
-		count, counted := q.countRefusal(ctx, s.src, held)
+	var refused *multilock.HeldError
+	if q.locking.failAfter.Given && errors.As(err, &refused) {
+		count, counted := q.countRefusal(ctx, s.src, refused.Sighting)
 		if counted != nil {
 			s.env.Say("--fail-after could not be counted: %v", counted)
 		}
 		if count >= q.locking.failAfter.Value {
-			return &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("refused %d times in a row by the same holder", count), Err: err}
+			return held{}, &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("refused %d times in a row by the same holder", count), Err: err}
 		}
 	}
 	if console.ExitCode(err) == console.ExitHeld && q.locking.heldCode.Value != console.ExitHeld {
-		return &console.RefusedError{Code: q.locking.heldCode.Value, Err: err}
+		err = &console.RefusedError{Code: q.locking.heldCode.Value, Err: err}
 	}
-	return err
+	return held{}, err
 }
 
 // refusalMemory is how far back failed acquisitions are counted.
@@ -145,10 +145,10 @@ const refusalMemory = 90 * 24 * time.Hour
 
 // countRefusal records a failed acquisition, and returns how often in a row this host found the
 // same holder. Healthy runs change the holder; one that stays hangs.
-func (q *request) countRefusal(ctx context.Context, src *place.Source, held *multilock.HeldError) (int, error) {
+func (q *request) countRefusal(ctx context.Context, src *place.Source, seen multilock.Sighting) (int, error) {
 	event := source.Event{
-		Time: time.Now(), What: source.EventRefused, Name: q.Name, Token: held.Sighting.Record.Token, By: src.Self,
-		User: q.User, Command: q.job.shown, Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
+		Time: time.Now(), What: source.EventRefused, Name: q.Name, Token: seen.Record.Token, By: src.Self,
+		User: q.User, Command: q.job.shown, Holder: &seen.Record.Holder, Why: seen.Why,
 	}
 	journal, err := place.Ability[source.Journal](src, "run: --fail-after", source.TraitHistory)
 	if err != nil {

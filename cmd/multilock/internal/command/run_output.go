@@ -15,14 +15,14 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// keeping are the options of "run" that capture the job's output.
-type keeping struct {
+// capturing are the options of "run" that capture the job's output.
+type capturing struct {
 	quietSuccess bool
 	log          string
 	logKeep      console.Number
 }
 
-const keepingHelp = `With --quiet-success the command's output is kept in a file without a name below
+const capturingHelp = `With --quiet-success the command's output is kept in a file without a name below
 $TMPDIR (or /tmp), and is shown, when the lock has been released, only if the run
 failed: the command did, or was ended, or could not be started, or the lock was
 lost. Both streams keep their order if they lead to the same place, as in cron;
@@ -106,7 +106,7 @@ type capturedStream struct {
 }
 
 // open prepares the captures. Errors occur here, before the job is started, rather than while it runs.
-func (k *capturedOutput) open(opt keeping, run logOf) (err error) {
+func (k *capturedOutput) open(opt capturing, run logOf) (err error) {
 	if k.show = opt.quietSuccess; k.show || opt.log != "" {
 		k.streams = k.streamsOf()
 	}

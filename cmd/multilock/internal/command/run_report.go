@@ -20,23 +20,18 @@ func (end ending) skipText() string {
 func (q *request) skipError(seen lockgroup.Outcome) error {
 	last := *seen.Last
 	switch seen.Step {
-	case lockgroup.StepFailed:
-		return q.failedBefore(last)
+	case lockgroup.StepFailed: // the exit code is that of the job
+		code := last.Exit
+		if code < 1 || code > 255 {
+			code = console.ExitFailure
+		}
+		return &console.CodedError{Code: code, Text: fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), q.Forgetting(last.Name))}
 	case lockgroup.StepUnclear:
 		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
 			last.Name, multilock.ErrUnsure, last.Foreign, q.Forgetting(last.Name))
 	case lockgroup.StepRun, lockgroup.StepDone:
 	}
 	return nil
-}
-
-// failedBefore is the error for a job that failed for good in an earlier run. It has the job's exit code.
-func (q *request) failedBefore(last multilock.Result) error {
-	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), q.Forgetting(last.Name))
-	if last.Exit < 1 || last.Exit > 255 {
-		return &console.CodedError{Code: console.ExitFailure, Text: text}
-	}
-	return &console.CodedError{Code: last.Exit, Text: text}
 }
 
 // planWarnings are problems with the last result or the cron line.
