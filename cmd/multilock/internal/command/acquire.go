@@ -196,7 +196,7 @@ func acquiredEvent(lock *multilock.Lock, fence uint64, waited time.Duration) sou
 	}
 }
 
-// keepOrder is what the keeper is told, on its standard input.
+// keepOrder tells the keeper, on its standard input, which lock to hold, and how.
 type keepOrder struct {
 	Place   place.Place // with the password in its URL
 	Holding holding
@@ -205,8 +205,8 @@ type keepOrder struct {
 	Owner   process.Identity
 }
 
-// keepAnswer is what the keeper says, on its standard output, once; before it there may be some
-// that have only something to Say.
+// keepAnswer is the keeper's reply on its standard output. Answers before the last one have only a
+// message, Say.
 type keepAnswer struct {
 	Say   string `json:",omitempty"`
 	Token string
@@ -296,8 +296,8 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 	return &keeperProcess{pid: cmd.Process.Pid, life: in, out: out}, nil
 }
 
-// answer waits for what the keeper says. When ctx ends, the keeper is made to
-// give up, and what it says to that is the answer.
+// answer reports the keeper's messages, and waits for its last answer. When ctx ends, the keeper
+// has to give up.
 func (k *keeperProcess) answer(ctx context.Context, say func(string, ...any)) (keepAnswer, error) {
 	stop := context.AfterFunc(ctx, func() { _ = k.life.Close() })
 	defer stop()
@@ -318,7 +318,7 @@ func (k *keeperProcess) answer(ctx context.Context, say func(string, ...any)) (k
 		a = keepAnswer{}
 	}
 	if a.Code != console.ExitOK {
-		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // the keeper has put it into words
+		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // the keeper made the text
 	}
 	return a, nil
 }

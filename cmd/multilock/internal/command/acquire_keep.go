@@ -18,10 +18,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// KeepCommand is the keeper of "acquire", which starts it; people do not.
+// KeepCommand is the keeper. Only "acquire" starts it.
 const KeepCommand = "__keep"
 
-// Keep is the keeper of acquire, which starts it; people do not.
+// Keep holds a lock for a script. Only "acquire" starts it.
 func Keep(e *Env) *cli.Command {
 	return &cli.Command{
 		Name: KeepCommand, Hidden: true, Usage: "hold a lock for acquire",
@@ -62,13 +62,13 @@ func runKeep(ctx context.Context, e *Env) error {
 	a.terms = func(opt multilock.Options) multilock.Terms {
 		return multilock.OnBehalf{Options: opt, Owner: order.Owner}
 	}
-	said := listen(in)
-	lock, fence, err := said.acquire(ctx, a)
+	waiting, confirmed := listen(ctx, in)
+	lock, fence, err := a.acquireFenced(waiting)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
 	}
 	start := time.Now()
-	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil || !<-said.delivered {
+	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil || !<-confirmed {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
 	_ = src.Note(ctx, acquiredEvent(lock, fence, 0))
@@ -111,36 +111,18 @@ func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
 // delivered is the line by which acquire confirms that the token was delivered.
 const delivered = "delivered\n"
 
-// parent is what acquire says after its order.
-type parent struct {
-	gone      chan struct{} // closed when the input ends without a confirmation
-	delivered chan bool     // whether the token was delivered
-}
-
-func listen(in *bufio.Reader) parent {
-	p := parent{make(chan struct{}), make(chan bool, 1)}
+// listen reads whether acquire confirms the delivery. The context ends if acquire ends without that.
+func listen(ctx context.Context, in *bufio.Reader) (context.Context, <-chan bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	confirmed := make(chan bool, 1)
 	go func() {
 		line, _ := in.ReadString('\n')
-		p.delivered <- line == delivered
+		confirmed <- line == delivered
 		if line != delivered {
-			close(p.gone)
-		}
-	}()
-	return p
-}
-
-// acquire gives up when its parent has gone.
-func (p parent) acquire(ctx context.Context, a acquisition) (*multilock.Lock, uint64, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-p.gone:
 			cancel(errParentGone)
-		case <-ctx.Done():
 		}
 	}()
-	return a.acquireFenced(ctx)
+	return ctx, confirmed
 }
 
 // answer reports the outcome to acquire.
