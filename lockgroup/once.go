@@ -15,6 +15,8 @@ type OnceOptions struct {
 	multilock.Options
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
+	// RetryOn are the exit codes (see ExitError) that are worth another attempt; all if empty.
+	RetryOn []int
 	// Every, if not zero, runs the work once per tick over all hosts, by the source's clock. The
 	// source must be a source.Timekeeper.
 	Every Every
@@ -81,7 +83,7 @@ func newOnce(src multilock.Source, name string, opt OnceOptions) (Attempts, erro
 	if _, ok := src.(source.Ledger); !ok {
 		return Attempts{}, fmt.Errorf("run %q once: %w: it keeps no results of jobs", name, multilock.ErrUnsupported)
 	}
-	plan := &Plan{Retries: opt.Retries, Every: opt.Every}
+	plan := &Plan{Retries: opt.Retries, RetryOn: opt.RetryOn, Every: opt.Every}
 	return Attempts{Source: src, Plan: plan}, plan.Check()
 }
 

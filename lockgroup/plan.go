@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 type Plan struct {
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
+	// RetryOn are the exit codes that are worth another attempt; all but 0 if empty.
+	RetryOn []int
 	// Every, if not zero, makes the job run once per tick.
 	Every Every
 	// CatchUp says what happens with ticks that had no run.
@@ -113,7 +116,7 @@ func (p Plan) Again(last multilock.Result) Decision {
 	switch {
 	case last.OK():
 		return Decision{Step: StepDone}
-	case last.Final, last.Attempt > p.Retries:
+	case last.Final, p.isLast(last, last.Attempt):
 		return Decision{Step: StepFailed}
 	}
 	return Decision{Attempt: last.Attempt + 1, Tick: last.Tick, Began: last.Began, Missed: last.Missed}
@@ -123,8 +126,13 @@ func (p Plan) Again(last multilock.Result) Decision {
 // final.
 func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
 	r.Attempt, r.Tick, r.Began, r.Missed, r.Every = d.Attempt, d.Tick, d.Began, d.Missed, p.Every.String()
-	r.Final = r.OK() || d.Attempt > p.Retries
+	r.Final = r.OK() || p.isLast(r, d.Attempt)
 	return r
+}
+
+// isLast reports whether no attempt follows a failed one.
+func (p Plan) isLast(r multilock.Result, attempt int) bool {
+	return attempt > p.Retries || len(p.RetryOn) > 0 && !slices.Contains(p.RetryOn, r.Exit)
 }
 
 // Check validates the plan. The error is a *multilock.InvalidError.

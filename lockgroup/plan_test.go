@@ -238,3 +238,16 @@ func mustEvery(t *testing.T, text string) lockgroup.Every {
 	require.NoError(t, err)
 	return every
 }
+
+// Only the exit codes of RetryOn are worth another attempt, whichever host ended the last one.
+// Rule: attempts
+func TestPlanRetryOn(t *testing.T) {
+	p := lockgroup.Plan{Retries: 2, RetryOn: []int{75, 137}}
+	for exit, again := range map[int]bool{0: false, 1: false, 75: true, 137: true} {
+		r := p.Complete(multilock.Result{Exit: exit}, lockgroup.Decision{Attempt: 1})
+		require.Equal(t, !again, r.Final, exit)
+		r.Final = false // recorded by a host without RetryOn
+		require.Equal(t, again, p.Again(r).Step == lockgroup.StepRun, exit)
+	}
+	require.True(t, p.Complete(multilock.Result{Exit: 75}, lockgroup.Decision{Attempt: 3}).Final)
+}

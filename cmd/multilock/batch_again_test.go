@@ -268,3 +268,19 @@ func TestBatchGroupsFailures(t *testing.T) {
 	require.Contains(t, got.stderr, `job "1" failed with exit code 1`)
 	require.Contains(t, got.stderr, "5 jobs failed on other hosts or before")
 }
+
+// --retry-on retries after these exit codes only, in run as in batch.
+func TestRetryOn(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	got := s.run("batch", "--retries", "2", "--retry-on", "75,9", "echo $MULTILOCK_ATTEMPT; exit {}", ":::", "75", "1", "9")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stdout, "3 failed, 7 run here", got.stderr)
+	require.Equal(t, "1\n", s.logOf("2"))
+	for code, attempts := range map[string]string{"75": "123", "1": "1"} {
+		require.Equal(t, attempts, s.run("run", "--once", "--retries", "2", "--retry-on", "75", "-n", code, "--", "sh", "-c", "printf $MULTILOCK_ATTEMPT; exit "+code).stdout)
+	}
+	for _, wrong := range []string{"0", "256", "x", "1,,2", ""} {
+		require.Contains(t, s.run("batch", "--retries", "1", "--retry-on", wrong, "x", ":::", "1").stderr, "no exit code of a failure", wrong)
+	}
+}

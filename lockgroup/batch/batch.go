@@ -60,6 +60,8 @@ type Options struct {
 	Workers int
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
+	// RetryOn are the exit codes that are worth another attempt; all but 0 if empty.
+	RetryOn []int
 	// Busy, if not nil, is called once a second. While it returns a reason, this process begins no
 	// job; running jobs go on, and idle hosts get the claimed jobs that have not begun.
 	Busy func() string

@@ -48,7 +48,7 @@ type task struct {
 
 func newSchedule(jobs []Job, opt Options) *schedule {
 	return &schedule{
-		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: lockgroup.Plan{Retries: opt.Retries}, stages: newStages(len(jobs), opt.Barriers),
+		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: lockgroup.Plan{Retries: opt.Retries, RetryOn: opt.RetryOn}, stages: newStages(len(jobs), opt.Barriers),
 		budget:   budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory},
 		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, changed: make(chan struct{}),
 	}

@@ -28,7 +28,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	if err != nil {
 		return err
 	}
-	f := prediction{plan: lockgroup.Plan{Retries: o.retries.Value}, at: make(map[string]int, len(list)), outcomes: make([]string, len(list)), returned: map[string][]source.Range{}}
+	f := prediction{plan: lockgroup.Plan{Retries: o.retries.Value, RetryOn: o.retryOn}, at: make(map[string]int, len(list)), outcomes: make([]string, len(list)), returned: map[string][]source.Range{}}
 	for i, job := range list {
 		f.at[job.Name] = i
 	}
@@ -114,7 +114,7 @@ func (f *prediction) outcome(r multilock.Result) string {
 	switch {
 	case v.State == show.ResultDone:
 		return "done"
-	case v.State == show.ResultRetry && v.Attempt <= f.plan.Retries:
+	case v.State == show.ResultRetry && f.plan.Again(r).Step == lockgroup.StepRun:
 		return fmt.Sprintf("would run again, attempt %d", v.Attempt+1)
 	case v.State == show.StateUnknown:
 		return "unknown result"

@@ -5,8 +5,11 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -164,4 +167,20 @@ func (o outputPolicy) tell(e *Env, place *common, incomplete []show.Incomplete) 
 	for _, v := range show.AtMost(e.Env, incomplete) {
 		e.Say("%sjob %q is done, but its output is not complete: %s; to let it run again: %s", warning, v.Name, v.Output, place.Forgetting(v.Name))
 	}
+}
+
+// exitCodes are the codes of --retry-on.
+type exitCodes []int
+
+// Set reads the codes.
+func (c *exitCodes) Set(text string) error {
+	*c = nil
+	for code := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(code))
+		if err != nil || n < 1 || n > 255 {
+			return fmt.Errorf("%q is no exit code of a failure: write numbers from 1 to 255 with commas between them, such as 75,137", code)
+		}
+		*c = append(*c, n)
+	}
+	return nil
 }
