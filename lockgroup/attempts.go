@@ -12,8 +12,8 @@ import (
 )
 
 // Attempts runs a job under its lock: it reads the recorded result, makes as many attempts as the
-// Plan allows, and records each result before the next attempt. Once, package batch and the command
-// "multilock run" share this loop, and differ in Work and in how they acquire the lock.
+// Plan allows, and records each result before the next attempt. Once and the command "multilock run"
+// share this loop, and differ in Work and in how they acquire the lock.
 type Attempts struct {
 	// Source has the lock. With a Plan it must be a source.Ledger.
 	Source multilock.Source

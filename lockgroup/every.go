@@ -12,6 +12,11 @@ import (
 
 // Every says how often a job runs: once per tick over all hosts, by the source's clock, with one
 // tick in each span. The zero value means once and for all. ParseEvery and EverySpan return others.
+//
+// Nothing waits for a tick: a call runs the job at once, or finds that it has run. With a phase
+// ("1d@07:30") a run is for the nearest tick, past or coming, so call within two fifths of a span of
+// the tick. Without one, a run more than half a span after the last one is for the next tick. Two runs
+// never start within half a span, except for retries.
 type Every struct {
 	span   time.Duration
 	phased bool          // ticks are at phase; else they follow the runs

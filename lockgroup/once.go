@@ -44,6 +44,9 @@ func (e *FailedError) Unwrap() error { return e.Err }
 // recorded, and retries failed work up to opt.Retries times. It records each attempt before the
 // next one. Once waits for the lock as Acquire does.
 //
+// It returns the last recorded result: that of this call, or, if the work was skipped, that of the
+// process that ran it (Result.By).
+//
 // If a process ends before it records its attempt, the work runs again. "At most once" is true of
 // the recorded success; the work itself must tolerate a second start.
 //

@@ -31,9 +31,12 @@ func Acquire(ctx context.Context, src Source, name string, t Terms) (*Lock, erro
 }
 
 // Do waits for the lock name, and runs work while it holds the lock. The context of work is
-// cancelled when ctx is, or when the lock is lost. Do returns the error of work, joined to a
-// *LostError if the lock was lost, or to the error of the release. Work that calls Do or
-// Acquire for the same lock with that context gets ErrSelfWait.
+// cancelled when ctx is, or when the lock is lost; so a deadline of ctx limits the work, too. To limit
+// only the wait, use Acquire: the context of its Lock does not end with ctx.
+//
+// Do returns the error of Acquire, or that of work, joined to a *LostError if the lock was lost, or to
+// the error of the release. Work that calls Do or Acquire for the same lock with that context gets
+// ErrSelfWait.
 func Do(ctx context.Context, src Source, name string, t Terms, work func(context.Context) error) (err error) {
 	lock, err := Acquire(ctx, src, name, t)
 	if err != nil {

@@ -43,8 +43,8 @@ type Options struct {
 	// Trouble, if not nil, is called with each passing error (ErrPassing) that a waiting
 	// call retries, before that call returns.
 	Trouble func(error)
-	// Refuse, if not nil, is called with each live holder that a call would wait for. An
-	// error of it ends the wait.
+	// Refuse, if not nil, is called with each live holder that a call would wait for, perhaps
+	// several times with the same one. If it returns an error, the wait ends with that error.
 	Refuse func(source.Record) error
 }
 

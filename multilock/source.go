@@ -12,11 +12,11 @@ type (
 	Source = source.Source
 	// Holder is the holder of a lock.
 	Holder = source.Holder
-	// Sighting is what an inspection of a lock showed.
+	// Sighting is what an inspection of a lock showed. For its fields see source.Sighting.
 	Sighting = source.Sighting
 	// StalePolicy decides when the lock of a silent holder is stale.
 	StalePolicy = source.StalePolicy
-	// Result is how the job of a name ended.
+	// Result is how the job of a name ended. For its fields see source.Result.
 	Result = source.Result
 	// LostError says why a holder has lost its lock.
 	LostError = source.LostError
@@ -60,7 +60,8 @@ var (
 	ErrOver = source.ErrOver
 )
 
-// HeldError names the holder of a lock, since when it holds it, and why it counts as alive.
+// HeldError names the holder of a lock (Sighting.Record.Holder), since when it holds it, and why it
+// counts as alive.
 type HeldError struct {
 	Name     string
 	Sighting Sighting

@@ -55,6 +55,14 @@ type Identity struct {
 	Start uint64 `json:"start,omitempty"`
 }
 
+// String is for people: the host and the process id.
+func (i Identity) String() string {
+	if i.PID <= 0 {
+		return i.Host
+	}
+	return fmt.Sprintf("%s pid %d", i.Host, i.PID)
+}
+
 // Self returns the identity of the calling process. It reads half a dozen small
 // files, so callers keep the result; it stays right as long as the process
 // lives. What cannot be found out is left empty; only an unknown host name is
