@@ -25,6 +25,9 @@ type Attempts struct {
 	Work func(ctx context.Context, a Attempt) (multilock.Result, error)
 	// Recorded, if not nil, is called with each recorded result, before the next attempt.
 	Recorded func(ctx context.Context, r multilock.Result)
+	// Retry, if not nil, is called before each retry, to wait for the pause. If nil, Run waits, unless
+	// ctx ends or the lock is lost.
+	Retry func(ctx context.Context, next Attempt, pause time.Duration)
 }
 
 // Attempt is one run of a job under its lock.
@@ -88,6 +91,9 @@ func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error
 	}
 	out := Outcome{Last: next.Last}
 	for ; next.Step == StepRun; next.First = false {
+		if err := a.beforeRetry(ctx, next); err != nil {
+			return out, err
+		}
 		result, err := a.attempt(ctx, next)
 		if err != nil {
 			return out, err
@@ -100,6 +106,25 @@ func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error
 	}
 	out.Step = next.Step
 	return out, nil
+}
+
+// beforeRetry waits for the pause before a retry under the same lock.
+func (a Attempts) beforeRetry(ctx context.Context, next Attempt) error {
+	if next.First || next.Attempt < 2 {
+		return nil
+	}
+	pause := a.Plan.Pause(next.Attempt)
+	if a.Retry != nil {
+		a.Retry(ctx, next, pause)
+		return nil
+	}
+	if pause == 0 {
+		return nil
+	}
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(next.Lock.Context(), func() { stop(context.Cause(next.Lock.Context())) })()
+	return bounded.Sleep(waiting, pause)
 }
 
 // look decides on the first attempt, under the lock.

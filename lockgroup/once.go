@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -17,6 +18,8 @@ type OnceOptions struct {
 	Retries int
 	// RetryOn are the exit codes (see ExitError) that are worth another attempt; all if empty.
 	RetryOn []int
+	// RetryDelay is the pause before the first retry: see Plan.Pause.
+	RetryDelay time.Duration
 	// Every, if not zero, runs the work once per tick over all hosts, by the source's clock. The
 	// source must be a source.Timekeeper.
 	Every Every
@@ -86,7 +89,7 @@ func newOnce(src multilock.Source, name string, opt OnceOptions) (Attempts, erro
 	if _, ok := src.(source.Ledger); !ok {
 		return Attempts{}, fmt.Errorf("run %q once: %w: it keeps no results of jobs", name, multilock.ErrUnsupported)
 	}
-	plan := &Plan{Retries: opt.Retries, RetryOn: opt.RetryOn, Every: opt.Every}
+	plan := &Plan{Retries: opt.Retries, RetryOn: opt.RetryOn, RetryDelay: opt.RetryDelay, Every: opt.Every}
 	return Attempts{Source: src, Plan: plan}, plan.Check()
 }
 

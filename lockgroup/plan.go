@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +20,8 @@ type Plan struct {
 	Retries int
 	// RetryOn are the exit codes that are worth another attempt; all but 0 if empty.
 	RetryOn []int
+	// RetryDelay is the pause before the first retry: see Pause.
+	RetryDelay time.Duration
 	// Every, if not zero, makes the job run once per tick.
 	Every Every
 	// CatchUp says what happens with ticks that had no run.
@@ -130,6 +133,16 @@ func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
 	return r
 }
 
+// Pause returns how long to wait before an attempt: RetryDelay before the second one, and twice as
+// long before each further one, up to 32 times as long; a quarter more or less, at random.
+func (p Plan) Pause(attempt int) time.Duration {
+	if p.RetryDelay == 0 || attempt < 2 {
+		return 0
+	}
+	pause := p.RetryDelay << min(attempt-2, 5)
+	return pause*3/4 + rand.N(pause/2+1) //nolint:gosec // jitter needs no secrecy
+}
+
 // isLast reports whether no attempt follows a failed one.
 func (p Plan) isLast(r multilock.Result, attempt int) bool {
 	return attempt > p.Retries || len(p.RetryOn) > 0 && !slices.Contains(p.RetryOn, r.Exit)
@@ -139,6 +152,9 @@ func (p Plan) isLast(r multilock.Result, attempt int) bool {
 func (p Plan) Check() error {
 	if p.Retries < 0 {
 		return &source.InvalidError{What: "retries", Got: strconv.Itoa(p.Retries), Why: "must not be negative"}
+	}
+	if p.RetryDelay < 0 {
+		return &source.InvalidError{What: "retry delay", Got: p.RetryDelay.String(), Why: "must not be negative"}
 	}
 	return p.Every.check()
 }

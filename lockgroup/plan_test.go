@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/internal/span"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Rule: attempts
@@ -250,4 +251,19 @@ func TestPlanRetryOn(t *testing.T) {
 		require.Equal(t, again, p.Again(r).Step == lockgroup.StepRun, exit)
 	}
 	require.True(t, p.Complete(multilock.Result{Exit: 75}, lockgroup.Decision{Attempt: 3}).Final)
+}
+
+// The pause before a retry doubles up to 32 times, a quarter more or less; it is none before the first
+// attempt and without RetryDelay.
+// Rule: attempts
+func TestPlanPause(t *testing.T) {
+	p := lockgroup.Plan{RetryDelay: 4 * time.Second}
+	require.Zero(t, lockgroup.Plan{}.Pause(3))
+	require.Zero(t, p.Pause(1))
+	for attempt, mean := range map[int]time.Duration{2: 4, 3: 8, 4: 16, 7: 128, 8: 128, 100: 128} {
+		for range 100 {
+			require.InDelta(t, mean*time.Second, p.Pause(attempt), float64(mean*time.Second/4)+1, attempt)
+		}
+	}
+	require.ErrorIs(t, lockgroup.Plan{RetryDelay: -1}.Check(), source.ErrInvalid)
 }

@@ -280,6 +280,11 @@ func TestRetryOn(t *testing.T) {
 	for code, attempts := range map[string]string{"75": "123", "1": "1"} {
 		require.Equal(t, attempts, s.run("run", "--once", "--retries", "2", "--retry-on", "75", "-n", code, "--", "sh", "-c", "printf $MULTILOCK_ATTEMPT; exit "+code).stdout)
 	}
+	start := time.Now()
+	got = s.run("run", "--once", "--retries", "1", "--retry-delay", "1s", "-n", "late", "--", "sh", "-c", "exit $((2 - MULTILOCK_ATTEMPT))")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `trying again in (1s|\d+ms|1\.\d+s), attempt 2 of 2`, got.stderr)
+	require.Greater(t, time.Since(start), 700*time.Millisecond)
 	for _, wrong := range []string{"0", "256", "x", "1,,2", ""} {
 		require.Contains(t, s.run("batch", "--retries", "1", "--retry-on", wrong, "x", ":::", "1").stderr, "no exit code of a failure", wrong)
 	}

@@ -62,6 +62,9 @@ type Options struct {
 	Retries int
 	// RetryOn are the exit codes that are worth another attempt; all but 0 if empty.
 	RetryOn []int
+	// RetryDelay is the pause before the first retry of a job: see lockgroup.Plan.Pause. Other jobs
+	// go on meanwhile. If the process dies, another one retries without it.
+	RetryDelay time.Duration
 	// Busy, if not nil, is called once a second. While it returns a reason, this process begins no
 	// job; running jobs go on, and idle hosts get the claimed jobs that have not begun.
 	Busy func() string

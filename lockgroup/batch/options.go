@@ -11,6 +11,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
+func (o *Options) plan() lockgroup.Plan {
+	return lockgroup.Plan{Retries: o.Retries, RetryOn: o.RetryOn, RetryDelay: o.RetryDelay}
+}
+
 func (o *Options) check(jobs []Job) error {
 	if o.Workers < 0 {
 		return &source.InvalidError{What: "workers", Got: strconv.Itoa(o.Workers), Why: "must be positive"}
@@ -18,7 +22,7 @@ func (o *Options) check(jobs []Job) error {
 	if o.Poll < 0 {
 		return &source.InvalidError{What: "poll", Got: o.Poll.String(), Why: "must be positive"}
 	}
-	if err := (&lockgroup.Plan{Retries: o.Retries}).Check(); err != nil {
+	if err := o.plan().Check(); err != nil {
 		return err
 	}
 	if err := checkNames(jobs); err != nil {

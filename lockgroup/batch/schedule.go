@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ type schedule struct {
 	jobs     []Job
 	plan     lockgroup.Plan
 	stages   stages
-	ready    []task // jobs that wait for a worker, in order
-	idle     int    // workers that wait for a job
+	ready    []task        // jobs that wait for a worker, in order
+	delayed  map[task]bool // retries that wait for their time
+	idle     int           // workers that wait for a job
 	throttle throttle
 	budget   budget
 	coming   int // jobs that pending claims may bring
@@ -48,8 +50,9 @@ type task struct {
 
 func newSchedule(jobs []Job, opt Options) *schedule {
 	return &schedule{
-		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: lockgroup.Plan{Retries: opt.Retries, RetryOn: opt.RetryOn}, stages: newStages(len(jobs), opt.Barriers),
+		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: opt.plan(), stages: newStages(len(jobs), opt.Barriers),
 		budget:   budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory},
+		delayed:  map[task]bool{},
 		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, changed: make(chan struct{}),
 	}
 }
@@ -149,7 +152,7 @@ func (q *schedule) ahead() int {
 // took estimates how long a job takes, from ended and running jobs.
 func (q *schedule) took() time.Duration { return max(q.jobTime.value, time.Since(q.lastBegun)) }
 
-// takeBack removes the ready jobs of a holding.
+// takeBack removes the ready and delayed jobs of a holding.
 func (q *schedule) takeBack(from *holding) {
 	kept := q.ready[:0:0]
 	for _, t := range q.ready {
@@ -158,6 +161,7 @@ func (q *schedule) takeBack(from *holding) {
 		}
 	}
 	q.ready = kept
+	maps.DeleteFunc(q.delayed, func(t task, _ bool) bool { return t.holding == from })
 	from.waiting = 0
 }
 

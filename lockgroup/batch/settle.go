@@ -107,8 +107,8 @@ func (q *schedule) committed(h *holding, r multilock.Result, fresh []attempt, pa
 		case again.Step != lockgroup.StepRun:
 			q.settle(a.job, a.result)
 		case h.stopped == nil:
-			q.ready = append(q.ready, task{job: a.job, number: again.Attempt, holding: h})
 			h.waiting++
+			q.retry(task{job: a.job, number: again.Attempt, holding: h})
 		}
 	}
 	for _, part := range parts {
@@ -117,6 +117,24 @@ func (q *schedule) committed(h *holding, r multilock.Result, fresh []attempt, pa
 	if r.Final {
 		q.set(h.unit, unitFinal)
 	}
+}
+
+// retry queues another attempt, after its pause. The caller holds the mutex.
+func (q *schedule) retry(t task) {
+	pause := q.plan.Pause(t.number)
+	if pause == 0 {
+		q.ready = append(q.ready, t)
+		return
+	}
+	q.delayed[t] = true
+	time.AfterFunc(pause, func() {
+		q.change(func() {
+			if q.delayed[t] { // not taken back meanwhile
+				delete(q.delayed, t)
+				q.ready = append(q.ready, t)
+			}
+		})
+	})
 }
 
 // forget removes results from the counts of unrecorded ones.

@@ -171,3 +171,40 @@ func TestBatchSourceFails(t *testing.T) {
 		})
 	}
 }
+
+// While a retry waits for its time other jobs run, its lock stays held, and an end of the batch does
+// not wait for it.
+// Rule: attempts
+func TestBatchRetriesAfterAPause(t *testing.T) {
+	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
+		start := time.Now()
+		var again time.Duration
+		list := ran.jobs(40, func(_ context.Context, a batch.Attempt) error {
+			time.Sleep(time.Second)
+			if a.Seq == 1 && a.Number == 1 {
+				return errWork
+			}
+			if a.Seq == 1 {
+				again = time.Since(start)
+			}
+			return nil
+		})
+		report, err := prepare(t, src, list, batch.Options{Retries: 1, RetryDelay: 20 * time.Second}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, 41, report.Ran)
+		require.GreaterOrEqual(t, again, 16*time.Second)
+		require.LessOrEqual(t, again, 28*time.Second)
+		require.Less(t, time.Since(start), 60*time.Second)
+	})
+	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
+		b := prepare(t, src, ran.jobs(2, fails), batch.Options{Retries: 1, RetryDelay: time.Hour})
+		time.AfterFunc(time.Minute, b.Drain)
+		start := time.Now()
+		_, err := b.Run(inTime(t))
+		require.ErrorIs(t, err, batch.ErrDrained)
+		require.Less(t, time.Since(start), 2*time.Minute)
+		require.False(t, v.IsHeld("#jobs-1-1"))
+	})
+}
+
+func fails(context.Context, batch.Attempt) error { return errWork }

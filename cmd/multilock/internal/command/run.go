@@ -49,11 +49,12 @@ type jobRequest struct {
 type runOptions struct {
 	request
 	disclosure
-	once    bool
-	every   lockgroup.Every
-	catchUp lockgroup.CatchUp
-	retries console.Number
-	retryOn exitCodes
+	once       bool
+	every      lockgroup.Every
+	catchUp    lockgroup.CatchUp
+	retries    console.Number
+	retryOn    exitCodes
+	retryDelay console.Duration
 }
 
 // Run runs a command under a lock.
@@ -107,7 +108,7 @@ left of it gets TERM, and KILL after --grace, before the lock is released.
 ` + console.ExitTable,
 		Flags: e.Flags("run", options.Values{
 			"wait": &o.locking.wait, "conflict-exit-code": &o.locking.heldCode, "shared": &o.locking.Shared, "fair": &o.locking.Fair, "slots": &o.locking.slots,
-			"once": &o.once, "every": timing(&o.every, lockgroup.ParseEvery), "catch-up": timing(&o.catchUp, lockgroup.ParseCatchUp), "retries": &o.retries, "retry-on": &o.retryOn,
+			"once": &o.once, "every": timing(&o.every, lockgroup.ParseEvery), "catch-up": timing(&o.catchUp, lockgroup.ParseCatchUp), "retries": &o.retries, "retry-on": &o.retryOn, "retry-delay": &o.retryDelay,
 			"max-runtime": &o.job.maxRuntime, "grace": &o.job.grace, "min-hold": &o.job.minHold, "fail-after": &o.locking.failAfter,
 			"ttl": &o.locking.TTL, "max-age": &o.locking.MaxAge, "poll": &o.locking.Poll, "probe": &o.locking.Probe, "if-lost": &o.job.onLost,
 			"json-fd": &e.jsonFD, "quiet-success": &o.capture.quietSuccess, "log": &o.capture.log, "log-keep": &o.capture.logKeep, "label": &o.label, "redact": &o.redact,
@@ -170,7 +171,7 @@ func (o *runOptions) read(c *cli.Context) error {
 	o.job.shown = o.words(o.job.args)
 	o.locking.useTTL(&o.Place)
 	if o.once || !o.every.IsZero() {
-		o.plan = &lockgroup.Plan{Retries: o.retries.Value, RetryOn: o.retryOn, Every: o.every, CatchUp: o.catchUp}
+		o.plan = &lockgroup.Plan{Retries: o.retries.Value, RetryOn: o.retryOn, RetryDelay: o.retryDelay.Value, Every: o.every, CatchUp: o.catchUp}
 	}
 	limit, grace, slots, log := o.job.maxRuntime, o.job.grace, o.locking.slots, o.capture.log
 	switch {

@@ -46,7 +46,7 @@ func newAttempts(s surroundings, q *request, h held) *attempts {
 
 // run runs the command as often as needed, keeps the lock as long as required, and releases it.
 func (r *attempts) run(ctx context.Context) ending {
-	out, err := lockgroup.Attempts{Source: r.src.Locks, Plan: r.plan, Work: r.work, Recorded: r.recorded}.Run(ctx, r.lock)
+	out, err := lockgroup.Attempts{Source: r.src.Locks, Plan: r.plan, Work: r.work, Recorded: r.recorded, Retry: r.pause}.Run(ctx, r.lock)
 	r.overrun.stop()
 	if !r.begun() {
 		if err == nil {
@@ -76,11 +76,8 @@ func (r *attempts) work(ctx context.Context, a lockgroup.Attempt) (multilock.Res
 			return multilock.Result{}, r.why
 		}
 		r.overrun = r.watchOverrun()
-	case r.Quiet:
-	case a.Attempt == 1:
+	case a.Attempt == 1 && !r.Quiet:
 		r.env.Say("job %q is done%s; now%s", r.Name, forTick(a.Last.Tick), forTick(a.Tick))
-	default:
-		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
 	}
 	result, terminated, err := r.runCommand(ctx)
 	if errors.As(err, new(*runner.NotedError)) { // the last result stays
@@ -96,6 +93,24 @@ func (r *attempts) work(ctx context.Context, a lockgroup.Attempt) (multilock.Res
 		return multilock.Result{}, lockgroup.ErrNotRun
 	}
 	return resultOf(*r.result, r.why), nil
+}
+
+// pause waits before a retry. A signal or the loss of the lock ends the wait, and the attempt.
+func (r *attempts) pause(ctx context.Context, next lockgroup.Attempt, pause time.Duration) {
+	if !r.Quiet {
+		when := ""
+		if pause > 0 {
+			when = " in " + console.Short(pause)
+		}
+		r.env.Say("job %q failed (%s); trying again%s, attempt %d of %d", r.Name, show.ExitWords(*next.Last), when, next.Attempt, r.plan.Retries+1)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.lock.Context().Done():
+	case <-r.signals.Until(ctx).Done():
+	}
 }
 
 // begin prepares the first attempt. The command is not started without the fencing number that it

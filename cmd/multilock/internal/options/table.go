@@ -69,6 +69,7 @@ var table = []Option{
 	{Name: "retries", For: "run!", Value: "N 2", Range: "0..", In: schedule, Else: "none", Help: "with --once or --every: extra attempts if it fails; over all hosts together"},
 	{Name: "retries", For: "batch!", Value: "N 2", Range: "0..", In: schedule, Else: "none", Help: "extra attempts for a job that fails; over all hosts together"},
 	{Name: "retry-on", For: "run batch", Value: "CODES 75,137", In: schedule, Else: "on every failure", Help: "with --retries: only after these exit codes of the job; with commas between them"},
+	{Name: "retry-delay", For: "run batch", Value: "DURATION 30s", In: schedule, Else: "none", Help: "with --retries: wait before the first retry; twice as long before each further one, up to 32 times; other jobs of a batch go on"},
 	{Name: "halt", For: "batch!", Value: "WHEN soon,fail=3", Words: "never soon,fail=1 now,fail=1", In: schedule, Else: "never", Help: "end early after three failures, or now,fail=1; soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts"},
 
 	{Name: "slots", For: "run!", Value: "N 4", Range: "1..1000", In: limits, Help: "allow this many at a time in the whole cluster; the job finds its own number in MULTILOCK_SLOT"},
@@ -126,6 +127,7 @@ var rules = []Rule{
 	{For: "run", If: "once", Not: "every", Why: "choose once and for all, or once per tick"},
 	{For: "run", If: "catch-up", Needs: "every", Why: "it is about the ticks of --every"},
 	{For: "run batch", If: "retry-on", Needs: "retries", Why: "it says after which failures to try again"},
+	{For: "run batch", If: "retry-delay", Needs: "retries", Why: "it is the pause before a retry"},
 	{For: "run", If: "retries", Needs: "once every", Why: "it counts recorded attempts"},
 	{For: "run", If: "slots", Not: "once every", Why: "a job whose result is recorded needs one slot"},
 	{For: "run", If: "shared", Not: "slots once every fail-after", Why: "a shared lock is for many at a time"},
