@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -288,4 +291,24 @@ func TestRetryOn(t *testing.T) {
 	for _, wrong := range []string{"0", "256", "x", "1,,2", ""} {
 		require.Contains(t, s.run("batch", "--retries", "1", "--retry-on", wrong, "x", ":::", "1").stderr, "no exit code of a failure", wrong)
 	}
+}
+
+// --jitter delays a run, and a signal ends that.
+func TestRunJitter(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Equal(t, "ran\n", s.must("run", "--jitter", "100ms", "-n", "x", "--", "echo", "ran"))
+	waiting := s.command("run", "-v", "--jitter", "2400h", "-n", "x", "--", "echo", "ran")
+	var out bytes.Buffer
+	waiting.Stdout, waiting.Stderr = &out, nil
+	told, err := waiting.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, waiting.Start())
+	line, err := bufio.NewReader(told).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "(--jitter)")
+	require.NoError(t, waiting.Process.Signal(syscall.SIGTERM))
+	require.Error(t, waiting.Wait())
+	require.Equal(t, 128+int(syscall.SIGTERM), waiting.ProcessState.ExitCode())
+	require.Empty(t, out.String())
 }

@@ -250,5 +250,5 @@ func TestCloudshellPromises(t *testing.T) {
 			require.NotEmpty(t, p.Why, p.Trait)
 		}
 	}
-	require.ElementsMatch(t, []string{"job mark", "queue", "results", "manifest", "history", "run history"}, lacking)
+	require.ElementsMatch(t, []string{"job mark", "queue", "results", "manifest", "history"}, lacking)
 }

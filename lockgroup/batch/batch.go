@@ -65,6 +65,8 @@ type Options struct {
 	// RetryDelay is the pause before the first retry of a job: see lockgroup.Plan.Pause. Other jobs
 	// go on meanwhile. If the process dies, another one retries without it.
 	RetryDelay time.Duration
+	// Delay is the shortest time between two starts of jobs in this process.
+	Delay time.Duration
 	// Busy, if not nil, is called once a second. While it returns a reason, this process begins no
 	// job; running jobs go on, and idle hosts get the claimed jobs that have not begun.
 	Busy func() string

@@ -19,6 +19,9 @@ func (o *Options) check(jobs []Job) error {
 	if o.Workers < 0 {
 		return &source.InvalidError{What: "workers", Got: strconv.Itoa(o.Workers), Why: "must be positive"}
 	}
+	if o.Delay < 0 {
+		return &source.InvalidError{What: "delay", Got: o.Delay.String(), Why: "must not be negative"}
+	}
 	if o.Poll < 0 {
 		return &source.InvalidError{What: "poll", Got: o.Poll.String(), Why: "must be positive"}
 	}

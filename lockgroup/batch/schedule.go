@@ -23,6 +23,7 @@ type schedule struct {
 	delayed  map[task]bool // retries that wait for their time
 	idle     int           // workers that wait for a job
 	throttle throttle
+	delay    time.Duration // between two starts
 	budget   budget
 	coming   int // jobs that pending claims may bring
 	running  int
@@ -51,8 +52,8 @@ type task struct {
 func newSchedule(jobs []Job, opt Options) *schedule {
 	return &schedule{
 		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: opt.plan(), stages: newStages(len(jobs), opt.Barriers),
-		budget:   budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory},
-		delayed:  map[task]bool{},
+		budget:  budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory},
+		delayed: map[task]bool{}, delay: opt.Delay,
 		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, changed: make(chan struct{}),
 	}
 }
@@ -92,7 +93,7 @@ func (q *schedule) take(ctx context.Context) (t task, err error) {
 	var over bool
 	err = q.await(ctx, func() bool {
 		over = q.over()
-		if over || len(q.ready) == 0 || !q.throttle.open() || !q.budget.fits(q.ready[0].job) || ctx.Err() != nil {
+		if over || len(q.ready) == 0 || !q.throttle.open() || time.Since(q.lastBegun) < q.delay || !q.budget.fits(q.ready[0].job) || ctx.Err() != nil {
 			return over
 		}
 		t = q.ready[0]
@@ -102,7 +103,9 @@ func (q *schedule) take(ctx context.Context) (t task, err error) {
 		t.holding.waiting--
 		t.holding.running++
 		q.running++
-		q.lastBegun = time.Now()
+		if q.lastBegun = time.Now(); q.delay > 0 {
+			time.AfterFunc(q.delay, func() { q.change(func() {}) }) // wakes the next worker
+		}
 		return true
 	})
 	if err == nil && over {

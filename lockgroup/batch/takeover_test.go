@@ -208,3 +208,24 @@ func TestBatchRetriesAfterAPause(t *testing.T) {
 }
 
 func fails(context.Context, batch.Attempt) error { return errWork }
+
+// No two jobs of a process begin within Delay of each other, however many workers there are.
+// Rule: none (start times)
+func TestBatchDelaysStarts(t *testing.T) {
+	inVenue(t, func(t *testing.T, src batch.Source, _ *grouptest.Venue, ran *runs) {
+		var begun []time.Time
+		report, err := prepare(t, src, ran.jobs(20, func(context.Context, batch.Attempt) error {
+			ran.mu.Lock()
+			begun = append(begun, time.Now())
+			ran.mu.Unlock()
+			time.Sleep(10 * time.Second)
+			return nil
+		}), batch.Options{Workers: 8, Delay: time.Second}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, 20, report.Ran)
+		for i := range begun[1:] {
+			require.GreaterOrEqual(t, begun[i+1].Sub(begun[i]), time.Second)
+		}
+		require.Less(t, begun[19].Sub(begun[0]), 40*time.Second)
+	})
+}

@@ -39,6 +39,7 @@ type batchOptions struct {
 	retries    console.Number
 	retryOn    exitCodes
 	retryDelay console.Duration
+	delay      console.Duration
 	timeout    console.Duration
 	grace      console.Duration
 	halt       haltPolicy
@@ -163,7 +164,7 @@ this host has claimed and does not begin goes to hosts that have nothing to do.
 			"retry-failed": &o.again, "add": &o.add, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,
 			"logs": &o.logs, "results": &o.results, "separate": &o.separate, "print": &o.print, "tag": &o.tag, "output": (*string)(&o.output), "joblog": &o.joblog,
 			"ttl": &o.TTL, "max-age": &o.MaxAge, "poll": &o.Poll, "probe": &o.Probe, "label": &o.label, "redact": &o.redact,
-			"retry-on": &o.retryOn, "retry-delay": &o.retryDelay, "arg-file": &o.argFiles, "colsep": options.Reader(o.readColsep), "header": &o.header,
+			"retry-on": &o.retryOn, "retry-delay": &o.retryDelay, "delay": &o.delay, "arg-file": &o.argFiles, "colsep": options.Reader(o.readColsep), "header": &o.header,
 		}),
 		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -251,7 +252,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	}
 	b, err := batch.New(src.Locks, r.jobs(), batch.Options{
 		TTL: lock.TTL, Poll: lock.Poll, StalePolicy: lock.StalePolicy, User: o.User, Batch: lock.Batch, Processes: true,
-		Workers: o.workers(), Retries: o.retries.Value, RetryOn: o.retryOn, RetryDelay: o.retryDelay.Value, Halt: o.halt.Halt, Order: map[string]batch.Order{"random": batch.OrderRandom}[o.order], Busy: o.busy(e.Say), Fence: o.fence,
+		Workers: o.workers(), Retries: o.retries.Value, RetryOn: o.retryOn, RetryDelay: o.retryDelay.Value, Delay: o.delay.Value, Halt: o.halt.Halt, Order: map[string]batch.Order{"random": batch.OrderRandom}[o.order], Busy: o.busy(e.Say), Fence: o.fence,
 		Barriers: list.barriers, Needs: list.needs.needs, Shell: list.shell.String(), Add: o.add, Label: o.label,
 		Memory: int64(list.memory), //nolint:gosec // no host has more
 	})

@@ -33,6 +33,7 @@ type locking struct {
 	holding
 	slots     console.Number
 	wait      console.WaitLimit
+	jitter    console.Duration // at most; before all else
 	heldCode  console.Number
 	failAfter console.Number
 }
@@ -108,7 +109,7 @@ left of it gets TERM, and KILL after --grace, before the lock is released.
 ` + console.ExitTable,
 		Flags: e.Flags("run", options.Values{
 			"wait": &o.locking.wait, "conflict-exit-code": &o.locking.heldCode, "shared": &o.locking.Shared, "fair": &o.locking.Fair, "slots": &o.locking.slots,
-			"once": &o.once, "every": timing(&o.every, lockgroup.ParseEvery), "catch-up": timing(&o.catchUp, lockgroup.ParseCatchUp), "retries": &o.retries, "retry-on": &o.retryOn, "retry-delay": &o.retryDelay,
+			"once": &o.once, "every": timing(&o.every, lockgroup.ParseEvery), "catch-up": timing(&o.catchUp, lockgroup.ParseCatchUp), "retries": &o.retries, "retry-on": &o.retryOn, "retry-delay": &o.retryDelay, "jitter": &o.locking.jitter,
 			"max-runtime": &o.job.maxRuntime, "grace": &o.job.grace, "min-hold": &o.job.minHold, "fail-after": &o.locking.failAfter,
 			"ttl": &o.locking.TTL, "max-age": &o.locking.MaxAge, "poll": &o.locking.Poll, "probe": &o.locking.Probe, "if-lost": &o.job.onLost,
 			"json-fd": &e.jsonFD, "quiet-success": &o.capture.quietSuccess, "log": &o.capture.log, "log-keep": &o.capture.logKeep, "label": &o.label, "redact": &o.redact,

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -33,6 +35,13 @@ func (q *request) run(ctx context.Context, e *Env, src *place.Source) error {
 	console.OutliveReaders()
 	defer sigs.Release()
 	s := surroundings{env: e.Env, src: src, signals: sigs, hook: q.hooks.runner(e.Env)}
+	if most := q.locking.jitter.Value; most > 0 {
+		jitter := rand.N(most) //nolint:gosec // needs no secrecy
+		if q.Verbose {
+			e.Say("waiting %s (--jitter)", console.Short(jitter))
+		}
+		_ = bounded.Sleep(sigs.Until(ctx), jitter) // after a signal the lock is not acquired
+	}
 	start := time.Now()
 	seen, err := lockgroup.Attempts{Source: src.Locks, Plan: q.plan}.Peek(ctx, q.Name)
 	switch {

@@ -70,6 +70,8 @@ var table = []Option{
 	{Name: "retries", For: "batch!", Value: "N 2", Range: "0..", In: schedule, Else: "none", Help: "extra attempts for a job that fails; over all hosts together"},
 	{Name: "retry-on", For: "run batch", Value: "CODES 75,137", In: schedule, Else: "on every failure", Help: "with --retries: only after these exit codes of the job; with commas between them"},
 	{Name: "retry-delay", For: "run batch", Value: "DURATION 30s", In: schedule, Else: "none", Help: "with --retries: wait before the first retry; twice as long before each further one, up to 32 times; other jobs of a batch go on"},
+	{Name: "delay", For: "batch", Value: "DURATION 100ms", In: schedule, Else: "none", Help: "the shortest time between two starts of jobs here"},
+	{Name: "jitter", For: "run", Value: "DURATION 30s", In: schedule, Else: "none", Help: "first wait a random time up to this; so that hosts whose cron fires at once do not all ask the server at once"},
 	{Name: "halt", For: "batch!", Value: "WHEN soon,fail=3", Words: "never soon,fail=1 now,fail=1", In: schedule, Else: "never", Help: "end early after three failures, or now,fail=1; soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts"},
 
 	{Name: "slots", For: "run!", Value: "N 4", Range: "1..1000", In: limits, Help: "allow this many at a time in the whole cluster; the job finds its own number in MULTILOCK_SLOT"},
