@@ -66,8 +66,8 @@ func (r *attempts) run(ctx context.Context) ending {
 
 // work runs one attempt. An error means that no result is recorded, and ends the attempts.
 func (r *attempts) work(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
-	if errors.As(r.why, new(*job.LingeringError)) {
-		return multilock.Result{}, r.why // nothing may run beside lingering processes
+	if r.lingers() {
+		return multilock.Result{}, r.why
 	}
 	r.attempt = a
 	switch {
@@ -97,6 +97,9 @@ func (r *attempts) work(ctx context.Context, a lockgroup.Attempt) (multilock.Res
 
 // pause waits before a retry. A signal or the loss of the lock ends the wait, and the attempt.
 func (r *attempts) pause(ctx context.Context, next lockgroup.Attempt, pause time.Duration) {
+	if r.lingers() {
+		return // there will be no attempt
+	}
 	if !r.Quiet {
 		when := ""
 		if pause > 0 {
@@ -112,6 +115,9 @@ func (r *attempts) pause(ctx context.Context, next lockgroup.Attempt, pause time
 	case <-r.signals.Until(ctx).Done():
 	}
 }
+
+// lingers reports whether processes of the last attempt live on: nothing may run beside them.
+func (r *attempts) lingers() bool { return errors.As(r.why, new(*job.LingeringError)) }
 
 // begin prepares the first attempt. The command is not started without the fencing number that it
 // is promised, because it may rely on that for protection.
