@@ -38,7 +38,7 @@ type Attempt struct {
 	Lock *multilock.Lock
 	// First is true for the first attempt under this lock, whatever its number.
 	First bool
-	// Last is the previous recorded result, from any host; nil if there is none.
+	// Last is the previous recorded result, from any host; nil before the first.
 	Last *multilock.Result
 	// Now is the source's time of the decision; zero without Every.
 	Now time.Time

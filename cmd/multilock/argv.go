@@ -42,7 +42,7 @@ type commandLine struct {
 	level string // the command whose options are read, or the program
 
 	called  string          // the command's name, as it was typed
-	command *cli.Command    // nil if there is none of that name
+	command *cli.Command    // nil for an unknown name
 	open    *options.Option // whose value is missing
 	ours    []string        // for the library
 	help    string          // the option that asked for help

@@ -7,9 +7,9 @@
 //	defer src.Close()
 //	lock, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{})
 //
-// A lock is two keys that one transaction creates: the record of its holder, and a sign of life under a lease,
+// A lock is two keys that one transaction creates: the record of its holder, and a heartbeat under a lease,
 // which the holder keeps alive. The record stays there when the lease has ended: the next contender sees the
-// dead lock, and breaks it in a transaction whose conditions are that record, and no sign of life.
+// dead lock, and breaks it in a transaction whose conditions are that record, and no heartbeat.
 //
 // docs/etcd.md has the keys, the costs and the limits.
 package etcdlock

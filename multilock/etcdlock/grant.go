@@ -29,11 +29,11 @@ type grant struct {
 	tainted atomic.Bool
 
 	mu   sync.Mutex
-	good boottime.Instant // the moment before the last sign of life that was confirmed
+	good boottime.Instant // the moment before the last heartbeat that was confirmed
 }
 
 // spareSecond is what a lease lasts longer than the TTL: a leader that was replaced and does not
-// know it yet may confirm a sign of life for as long as an election takes.
+// know it yet may confirm a heartbeat for as long as an election takes.
 const spareSecond = 1
 
 func secondsOf(ttl time.Duration) int64 {
@@ -129,7 +129,7 @@ func (g *grant) since() boottime.Instant {
 	return g.good
 }
 
-// renew gives a sign of life. The error is rpctypes.ErrLeaseNotFound if the lease has ended.
+// renew sends a heartbeat. The error is rpctypes.ErrLeaseNotFound if the lease has ended.
 func (g *grant) renew(ctx context.Context, limit time.Duration) error {
 	start := boottime.Now()
 	_, err := g.repeat(ctx, limit, func(ctx context.Context, c *clientv3.Client) error { return rpctypes.Error(g.beat(ctx, c)) })
@@ -141,7 +141,7 @@ func (g *grant) renew(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// beat is one sign of life. (The client's own way to do that tries again without a pause.)
+// beat is one heartbeat. (The client's own way to do that tries again without a pause.)
 func (g *grant) beat(ctx context.Context, c *clientv3.Client) error {
 	stream, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ var (
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
 	return append(s.Alike(),
-		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that most members have acknowledged; its lease lasts a second longer than the TTL"),
+		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a heartbeat that most members have acknowledged; its lease lasts a second longer than the TTL"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when the server has ended its lease"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes it, and wakes the first of those who wait"),

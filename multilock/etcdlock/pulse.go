@@ -20,9 +20,9 @@ type pulse struct {
 	known bool               // it was seen that the lease was granted
 	gone  bool               // the lease has ended
 	stop  context.CancelFunc // of the watch for who is ahead
-	quit  context.CancelFunc // of the ticket's signs of life
+	quit  context.CancelFunc // of the ticket's heartbeats
 
-	renewing sync.Mutex   // one sign of life at a time: two would give the lock a new lease each
+	renewing sync.Mutex   // one heartbeat at a time: two would give the lock a new lease each
 	looked   bool         // the lock was seen under the lease; guarded by it
 	news     *remote.News // of the lock's removal
 	watched  atomic.Bool
@@ -110,7 +110,7 @@ func (p *pulse) Await(ctx context.Context, w remote.Wait) {
 	}
 }
 
-// keepAlive gives signs of life for the ticket.
+// keepAlive sends heartbeats for the ticket.
 func (p *pulse) keepAlive(ctx context.Context, w remote.Wait) {
 	ctx, p.quit = context.WithCancel(context.WithoutCancel(ctx))
 	g := p.grant.Load()

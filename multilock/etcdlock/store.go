@@ -16,7 +16,7 @@ type keyValue = mvccpb.KeyValue
 
 var _ remote.Store = (*server)(nil)
 
-// Apply implements remote.Store, with one transaction. A lock's sign of life is a key of its own under a
+// Apply implements remote.Store, with one transaction. A lock's heartbeat is a key of its own under a
 // lease, so the lock outlasts the lease, and can be read.
 func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err error) {
 	var when []clientv3.Cmp

@@ -17,7 +17,7 @@ var (
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
 	return append(s.Alike(),
-		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the server has committed; a standby that was not waited for may not have it when it is promoted"),
+		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a heartbeat that the server has committed; a standby that was not waited for may not have it when it is promoted"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when it was silent for the whole TTL by the server's clock, and none came while somebody watched"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes its row, and tells the first of those who wait; behind a pooler he asks once a second"),

@@ -14,7 +14,7 @@ import (
 const schemaVersion = 2
 
 // tables are what the schema consists of. Times are by the server's clock. A row is small, and there is
-// room for another version of it beside it: a sign of life needs no more.
+// room for another version of it beside it: a heartbeat needs no more.
 var tables = []string{
 	`CREATE TABLE IF NOT EXISTS @meta (version int PRIMARY KEY)`,
 	`CREATE TABLE IF NOT EXISTS @entry (

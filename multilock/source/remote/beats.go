@@ -8,7 +8,7 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// Beats is the Pulse of a store that counts signs of life: each is a write to the lock's entry. It never
+// Beats is the Pulse of a store that counts heartbeats: each is a write to the lock's entry. It never
 // ends by itself: whether a holder is silent the observers find out.
 type Beats struct {
 	Store Store

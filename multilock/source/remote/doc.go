@@ -3,14 +3,14 @@
 //
 // An author writes a [Store], which is a table with transactions of a few keys, and [Table] makes a source
 // of it. One level below an author writes the requests for one lock, as [Lock], [Attempts] and [Hold], and
-// says what each has found. [Observer], [Contender] and [Lease] make a source's of them: in which order,
-// after which answer, and what a lost one means.
+// returns what each has found. [Observer], [Contender] and [Lease] send these requests in a safe order,
+// and know what a lost reply means.
 //
-// All else stands for itself, talks to no server, and is taken where it fits. [URL] takes the place of
-// the locks apart, and [Member] is who uses a group of them. [Record] is who holds a lock, [EncodeResult]
-// how a job ended, [DecodeEvents] and [InOrder] are for the history, as JSON. [Witness] judges what was
-// seen of a lock, [Holding] is the end of a lease, [Changes] has what is changed under it be made once,
-// and [News] is what a waiter has heard. [Repeat], [Facts], [OpError] and [Outlive] are for requests.
+// The rest sends no requests, and can be used alone. [URL] parses the address of the locks, and [Member] is
+// the process that uses a group of them. [Record] (the holder of a lock), [EncodeResult] and
+// [DecodeEvents] are the stored forms, as JSON. [Witness] judges observations of a lock, [Holding] is the
+// end of a lease, [Changes] makes each change under it once, and [News] wakes a waiter. [Repeat],
+// [Facts], [OpError] and [Outlive] are for requests.
 //
-// docs/sources.md tells how to write a source.
+// docs/sources.md describes how to write a source.
 package remote

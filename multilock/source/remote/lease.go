@@ -15,7 +15,7 @@ import (
 type Hold interface {
 	// Gone is why the lock is lost that was not there.
 	Gone() error
-	// Beat gives a sign of life, in limited time.
+	// Beat sends a heartbeat, in limited time.
 	Beat(ctx context.Context, limit time.Duration) (mine bool, err error)
 	// Free frees the lock.
 	Free(ctx context.Context) (Freed, error)

@@ -90,7 +90,7 @@ func (m Member) Alike() []source.Promise {
 	return []source.Promise{
 		source.PromiseOfDeath(m.self),
 		source.PromiseOfJobs("in the lock's record"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next heartbeat"),
 	}
 }
 

@@ -31,11 +31,11 @@ type Lock interface {
 type Seen struct {
 	Held   bool
 	Record source.Record // of who holds it
-	Sign   Sign          // his last sign of life
+	Sign   Sign          // his last heartbeat
 	// Lease is what a server says of it that ends by itself what nobody keeps alive: process.Gone if there
 	// was none for the TTL at least. Of other servers it is process.Unknown, and the signs are watched.
 	Lease process.Life
-	// Age and Silence are the times since the acquisition and the last sign of life by the server's
+	// Age and Silence are the times since the acquisition and the last heartbeat by the server's
 	// clock, or source.Unknown. OneClock says that it can be believed: the clock which has dated them.
 	Age, Silence time.Duration
 	OneClock     bool

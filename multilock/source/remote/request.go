@@ -46,7 +46,7 @@ func Outlive(ctx context.Context, limit time.Duration) (context.Context, context
 	}
 }
 
-// RenewalLimit is what a sign of life is given: long enough for a busy server or host, and so
+// RenewalLimit is what a heartbeat is given: long enough for a busy server or host, and so
 // short that the next one can be tried on another connection before the tenure is over.
 func RenewalLimit(ttl time.Duration) time.Duration { return max(ttl/4, time.Second) }
 

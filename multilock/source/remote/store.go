@@ -23,11 +23,11 @@ type Store interface {
 	// Removals subscribes to the removal of the entry, or of those below a key; news is nil if the
 	// store reports none.
 	Removals(key string, below bool) (news <-chan struct{}, stop func())
-	// Pulse is a sign of life for the entries of one contender, which lasts for a TTL.
+	// Pulse is a heartbeat for the entries of one contender, which lasts for a TTL.
 	Pulse(ctx context.Context, ttl time.Duration) Pulse
 	// Stop ends the pulse of a lock that was removed, by its number, so that the holder learns of it.
 	Stop(pulse int64)
-	// OpError names the step in which err came up; nil if there is none.
+	// OpError names the step in which err came up; it returns nil for a nil error.
 	OpError(ctx context.Context, op, name string, err error) error
 }
 
@@ -38,17 +38,17 @@ type Feed interface {
 	Close() error
 }
 
-// Pulse is a contender's sign of life, and then the holder's. An entry that was put with one counts for
+// Pulse is a contender's heartbeat, and then the holder's. An entry that was put with one counts for
 // nothing if it arrives after the pulse has ended.
 type Pulse interface {
 	// Settle is called after each attempt. gone says that the pulse has ended, so the contender needs
 	// another one. The error is ErrAgain if another attempt makes sense at once.
 	Settle(ctx context.Context, a Applied, failed error) (gone bool, err error)
-	// Since is a moment before the last sign of life that the server has acknowledged.
+	// Since is a moment before the last heartbeat that the server has acknowledged.
 	Since() boottime.Instant
 	// Await keeps a ticket alive, and calls w.Tell when another attempt makes sense.
 	Await(ctx context.Context, w Wait)
-	// Beat gives a sign of life for a lock that is held, in limited time; mine says whether it still is.
+	// Beat sends a heartbeat for a lock that is held, in limited time; mine says whether it still is.
 	Beat(ctx context.Context, h *TableLease, limit time.Duration) (mine bool, err error)
 	// Tainted says that a request that names the pulse may still be carried out.
 	Tainted() bool
@@ -129,7 +129,7 @@ type Write struct {
 	Value  []byte
 	Below  bool  // removes all entries whose key begins with this one
 	Shared bool  // many write it at the same time: a store may keep several, whose keys begin with this one
-	Beat   int64 // only gives a sign of life for the entry that this revision created
+	Beat   int64 // only sends a heartbeat for the entry that this revision created
 	// Pulse is that of a lock or a ticket. A store that keeps the pulse of a lock apart does that in
 	// the entry Life, and removes it with the lock.
 	Pulse Pulse
@@ -158,10 +158,10 @@ type Entry struct {
 	Created, Changed int64
 	Version          int64 // how often it was written
 	// Life is what the server says of a pulse that ends by itself (see Seen.Lease), and Pulse its
-	// number. Beats counts the signs of life where the server does not end any.
+	// number. Beats counts the heartbeats where the server does not end any.
 	Life         process.Life
 	Pulse, Beats int64
-	// Age is the time since the entry was created, Silence since it was written or gave a sign of life:
+	// Age is the time since the entry was created, Silence since it was written or sent a heartbeat:
 	// by the server's clock, or source.Unknown. OneClock says that this clock has dated both.
 	Age, Silence time.Duration
 	OneClock     bool

@@ -48,7 +48,7 @@ func NewTable(m Member, store Store, root string, limits Limits) Table {
 // The kinds of keys.
 const (
 	lockKind     = "lock"   // the record of who holds the lock
-	lifeKind     = "life"   // the holder's sign of life, where a store keeps it apart
+	lifeKind     = "life"   // the holder's heartbeat, where a store keeps it apart
 	waitKind     = "wait"   // the tickets of waiters
 	brokeKind    = "broke"  // the token of the last acquisition that was broken
 	resultKind   = "result" // how the last job ended

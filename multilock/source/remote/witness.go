@@ -7,7 +7,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Sign is what a sign of life changes: two holdings, or two signs of one holder, never have the same.
+// Sign is what a heartbeat changes: two holdings, or two signs of one holder, never have the same.
 type Sign struct {
 	Token string
 	Count int64
@@ -18,7 +18,7 @@ type Sign struct {
 type Witness struct {
 	Name    string
 	Record  source.Record      // of the last look; zero if nobody held it
-	Watch   source.Watch[Sign] // of the signs of life
+	Watch   source.Watch[Sign] // of the heartbeats
 	Verdict source.Verdict     // of the last look
 	self    process.Identity
 	maxAge  time.Duration
@@ -37,7 +37,7 @@ func (w *Witness) Free() source.Sighting {
 	return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody holds it"}
 }
 
-// Evidence is what this host knows of the holder, and what was seen of its signs of life. For how
+// Evidence is what this host knows of the holder, and what was seen of its heartbeats. For how
 // long there was none by the source's own clock is left to who knows that.
 func (w *Witness) Evidence() source.Evidence {
 	e := source.Evidence{

@@ -26,15 +26,17 @@ type piece struct {
 	value func(columns []string, job, jobs int) string // nil for a literal
 }
 
-// replacement matches a replacement string, and strings of GNU parallel that are not supported.
-var replacement = regexp.MustCompile(`\{(?:(-?\d+|[A-Za-z_][\w-]*)?(/\.|//|/|\.)?|#|##|%|=.*?=|(?:-?\d+)?(?:/?\.\.\.?|\+(?:/|\.{1,3})))\}`)
+// replacement matches a replacement string: a column with a change, a number, or a string of GNU
+// parallel that is not supported.
+var replacement = regexp.MustCompile(`\{(?:(-?\d+|[A-Za-z_][\w-]*)?(/\.|//|/|\.)?|(##?)|(%|=.*?=|(?:-?\d+)?(?:/?\.\.\.?|\+(?:/|\.{1,3}))))\}`)
 
 // parseTemplate parses a template for so many columns, of which some have names.
 func parseTemplate(text string, columns int, names []string) (template, error) {
 	var t template
 	end := 0
 	for _, at := range replacement.FindAllStringSubmatchIndex(text, -1) {
-		value, err := replacementOf(text[at[0]:at[1]], group(text, at, 1), group(text, at, 2), columns, names)
+		part := func(n int) string { return text[max(at[2*n], 0):max(at[2*n+1], 0)] }
+		value, err := replacementOf(part(0), part(1), part(2), part(3)+part(4), columns, names)
 		if err != nil {
 			return nil, err
 		}
@@ -50,25 +52,22 @@ func parseTemplate(text string, columns int, names []string) (template, error) {
 	return append(t, piece{text: text[end:]}), nil
 }
 
-func group(text string, at []int, n int) string {
-	if at[2*n] < 0 {
-		return ""
+// replacementOf returns how a string is replaced, nil if it is not a replacement string. special is
+// what has neither a column nor a change.
+func replacementOf(whole, column, change, special string, columns int, names []string) (func([]string, int, int) string, error) {
+	switch special {
+	case "":
+	case "#":
+		return func(_ []string, job, _ int) string { return strconv.Itoa(job) }, nil
+	case "##":
+		return func(_ []string, _, jobs int) string { return strconv.Itoa(jobs) }, nil
+	case "%":
+		return nil, console.Usagef("batch", `{%%} is known when the job begins: write "$MULTILOCK_SLOT", which is its slot on its host, from 1 to -j`)
+	default:
+		return nil, console.Usagef("batch", "%s of GNU parallel is not supported here; there are {} {.} {/} {//} {/.} {#} {##}, and {1} {1.} ... for one list of values", whole)
 	}
-	return text[at[2*n]:at[2*n+1]]
-}
-
-// replacementOf returns how a string is replaced, nil if it is not a replacement string.
-func replacementOf(whole, column, change string, columns int, names []string) (func([]string, int, int) string, error) {
 	n, err := strconv.Atoi(column)
 	switch {
-	case whole == "{#}":
-		return func(_ []string, job, _ int) string { return strconv.Itoa(job) }, nil
-	case whole == "{##}":
-		return func(_ []string, _, jobs int) string { return strconv.Itoa(jobs) }, nil
-	case whole == "{%}":
-		return nil, console.Usagef("batch", `{%%} is known when the job begins: write "$MULTILOCK_SLOT", which is its slot on its host, from 1 to -j`)
-	case column == "" && whole != "{"+change+"}", err == nil && whole != "{"+column+change+"}":
-		return nil, console.Usagef("batch", "%s of GNU parallel is not supported here; there are {} {.} {/} {//} {/.} {#} {##}, and {1} {1.} ... for one list of values", whole)
 	case column == "":
 		return all(change), nil
 	case err != nil:

@@ -69,7 +69,7 @@ type OverdueJob struct {
 	Signal    string    `json:"signal,omitempty"`
 	Attempt   int       `json:"attempt,omitempty"`
 	Host      string    `json:"host,omitempty"`
-	// Running is the lock's holder, null if there is none, or if it did not matter.
+	// Running is the lock's holder, null if the lock is free, or was not inspected.
 	Running *Lock `json:"running"`
 }
 
@@ -80,7 +80,7 @@ const (
 	stateLate    = "late"
 )
 
-// OverdueOf makes the JSON form of a job's status; running is the lock's holder, nil if there is none.
+// OverdueOf makes the JSON form of a job's status; running is the lock's holder, nil if it is free.
 func OverdueOf(name string, s lockgroup.JobStatus, running *Lock) OverdueJob {
 	v := OverdueJob{
 		Name: name, Why: s.Why, Every: s.Every.String(), Succeeded: s.Succeeded.UTC(), Due: s.Due.UTC(),
