@@ -15,9 +15,9 @@ import (
 // Plan allows, and records each result before the next attempt. Once and the command "multilock run"
 // share this loop, and differ in Work and in how they acquire the lock.
 type Attempts struct {
-	// Source has the lock. With a Plan it must be a source.Ledger.
+	// Source holds the lock. With a Plan it must be a source.Ledger.
 	Source multilock.Source
-	// Plan says how often the job may run. If nil, the job runs once and nothing is recorded.
+	// Plan limits how often the job may run. If nil, the job runs once and nothing is recorded.
 	Plan *Plan
 	// Work makes one attempt and returns how it ended (Exit, Signal, Why, Output). Start and
 	// Duration are filled in if zero, the other fields always. An error ends Run, and nothing is
@@ -50,7 +50,7 @@ type Attempt struct {
 type Outcome struct {
 	// Step is StepRun if work is left, or if that is unknown.
 	Step Step
-	// Last is the last recorded result, nil if there is none.
+	// Last is the last recorded result, nil without one.
 	Last *multilock.Result
 	// Ran counts the attempts that were made and recorded.
 	Ran int
@@ -83,7 +83,7 @@ func (a Attempts) Peek(ctx context.Context, name string) (Outcome, error) {
 
 // Run makes attempts until nothing is left to do. It returns the error of Work, an
 // *UnrecordedError, or the error that prevented reading the recorded result. With an error, the
-// Outcome is that before the failed attempt.
+// Outcome is the one before the failed attempt.
 func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error) {
 	next, err := a.look(ctx, lock)
 	if err != nil {
@@ -127,7 +127,7 @@ func (a Attempts) beforeRetry(ctx context.Context, next Attempt) error {
 	return bounded.Sleep(waiting, pause)
 }
 
-// look decides on the first attempt, under the lock.
+// look makes the decision for the first attempt, under the lock.
 func (a Attempts) look(ctx context.Context, lock *multilock.Lock) (_ Attempt, err error) {
 	first := Attempt{Lock: lock, First: true}
 	if a.Plan == nil {
@@ -142,7 +142,7 @@ func (a Attempts) look(ctx context.Context, lock *multilock.Lock) (_ Attempt, er
 	return first, err
 }
 
-// outcome returns the last recorded result, nil if there is none.
+// outcome returns the last recorded result, nil without one.
 func outcome(ctx context.Context, lock *multilock.Lock) (*multilock.Result, error) {
 	last, err := lock.Outcome(ctx)
 	switch {
@@ -192,9 +192,9 @@ func (a Attempt) succeeded(r multilock.Result) time.Time {
 	return a.Last.Succeeded
 }
 
-// UnrecordedError means that a job ended and its result is not recorded. It wraps multilock.ErrLost
-// if the lock was lost, and multilock.ErrUnsure if the result may be recorded after all. If it is
-// not, the job will run again.
+// UnrecordedError means that a job ended and its result was not recorded. It wraps multilock.ErrLost
+// if the lock was lost, and multilock.ErrUnsure if the commit may have succeeded. An unrecorded job
+// will run again.
 type UnrecordedError struct {
 	Result multilock.Result
 	Err    error
@@ -211,12 +211,12 @@ var (
 	// ErrNotRun in an error of a job's work means that the job could not be run for a reason
 	// outside the job. Nothing is recorded.
 	ErrNotRun = errors.New("the job was not run")
-	// ErrLingering in an error of a job's work means that parts of it still run and cannot be
-	// ended. Nothing is recorded, and the lock is left to its TTL.
+	// ErrLingering in an error of a job's work means that some of its processes still run and cannot be
+	// ended. Nothing is recorded, and the lock expires with its TTL.
 	ErrLingering = errors.New("the job cannot be ended")
 )
 
-// ExitError is an error of a job's work that says how a command ended. With Code 0 the command
+// ExitError is an error of a job's work with the exit status of a command. With Code 0 the command
 // succeeded, and only Output is set.
 type ExitError struct {
 	Code   int
@@ -237,8 +237,8 @@ func (e *ExitError) Error() string {
 
 // WhileHeld runs work with a context that also ends with the lock, and turns its error, which may
 // be an *ExitError, into a result. It returns an error of work that wraps ErrLingering or
-// ErrNotRun. If work fails after its context ended, it returns the cause: the work was interrupted,
-// and did not fail.
+// ErrNotRun. If work fails after its context ended, WhileHeld returns the context's cause: the work was
+// interrupted, and did not fail.
 func WhileHeld(ctx context.Context, lock *multilock.Lock, work func(context.Context) error) (multilock.Result, error) {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

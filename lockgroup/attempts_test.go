@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// take takes the lock x for attempts.
+// take acquires the lock x for attempts.
 func take(t *testing.T, src multilock.Source) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.TryAcquire(t.Context(), src, "x", multilock.Options{User: "ada", Command: "make"})
@@ -23,7 +23,7 @@ func take(t *testing.T, src multilock.Source) *multilock.Lock {
 	return lock
 }
 
-// ending is work whose attempts end with these exit codes; -1 is an error.
+// ending is work whose attempts return these exit codes; -1 is an error.
 func ending(made *[]lockgroup.Attempt, codes ...int) func(context.Context, lockgroup.Attempt) (multilock.Result, error) {
 	return func(_ context.Context, a lockgroup.Attempt) (multilock.Result, error) {
 		*made = append(*made, a)
@@ -72,7 +72,7 @@ func TestEachAttemptKnowsTheOneBefore(t *testing.T) {
 	require.Equal(t, lockgroup.StepDone, out.Step)
 }
 
-// A result that is not recorded, and all that follows, is left to the next run.
+// A result that is not recorded, and all further attempts, are left to the next run.
 // Rule: attempts
 func TestAttemptWithAnErrorIsTheLast(t *testing.T) {
 	src := grouptest.Opener(t)()
@@ -111,7 +111,7 @@ func TestAttemptWithoutAPlan(t *testing.T) {
 	require.Zero(t, out)
 }
 
-// A job that has ended does not run again under a lock that could not record it.
+// A job that has ended does not run again under a lock that could not record its result.
 // Rule: attempts
 func TestAttemptThatCannotBeRecorded(t *testing.T) {
 	for _, why := range []error{multilock.ErrUnsure, multilock.ErrLost, errors.New("no space left on device")} {
@@ -129,7 +129,7 @@ func TestAttemptThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// What has succeeded is recorded, also when everything is to end.
+// A success is recorded even while everything shuts down.
 // Rule: attempts
 func TestSuccessIsRecordedAfterTheEndOfTheContext(t *testing.T) {
 	src, plan := grouptest.NewVenue(), &lockgroup.Plan{}

@@ -22,11 +22,10 @@ type BarrierOptions struct {
 	// source must be a source.Ledger. With neither Members nor Expect, the barrier opens when the
 	// group is vacant.
 	Expect int
-	// Settle is how long the group must stay vacant if the barrier has seen no holder, so that jobs
-	// that are just starting are waited for. With 0 one vacant poll is enough. Not used with
-	// Members or Expect.
+	// Settle is how long the group must stay vacant if the barrier has seen no holder, to wait for jobs
+	// that are just starting. With 0 one vacant poll is enough. Not used with Members or Expect.
 	Settle time.Duration
-	// Since is how long before Wait a job may have ended to count, by the clock of its host;
+	// Since bounds how long before Wait a job may have ended, by its host's clock, to be reported;
 	// DefaultSince if 0. Not used with Members or Expect.
 	Since time.Duration
 	// StalePolicy decides when a holder is dead.
@@ -48,10 +47,10 @@ type BarrierOptions struct {
 const DefaultInspect = 30 * time.Second
 
 // ErrNotDone means that a barrier has opened and a job failed or died.
-var ErrNotDone = errors.New("not everything is done")
+var ErrNotDone = errors.New("not all jobs have succeeded")
 
-// Barrier waits for the jobs of a group. A poll costs one request. Waiting removes no state of
-// others except the lock of a dead holder.
+// Barrier waits for the jobs of a group. A poll costs one request. The only state of other processes
+// that Wait removes is the lock of a dead holder.
 type Barrier struct {
 	src     source.Group
 	opt     BarrierOptions
@@ -95,7 +94,7 @@ func NewBarrier(src source.Group, opt BarrierOptions) (*Barrier, error) {
 func (o *BarrierOptions) check() error {
 	switch {
 	case len(o.Members) > 0 && o.Expect != 0:
-		return &source.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "the members are named, which says how many they are"}
+		return &source.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "the members are named, so their number is known"}
 	case o.Expect < 0:
 		return &source.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "must be positive"}
 	case o.Poll < 0, o.Inspect < 0, o.Settle < 0, o.Since < 0:
@@ -125,7 +124,7 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 		err = b.learn(ctx)
 	}
 	if errors.Is(err, errAbandoned) {
-		_, _, err = b.ask(ctx) // a result may have come at the last moment
+		_, _, err = b.ask(ctx) // a result may have arrived since the last poll
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = b.lastLook(ctx, err)
@@ -134,14 +133,14 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	report.Held = nil // that was the last inspection; the group is vacant now
+	report.Held = nil // from the last inspection; the group is vacant now
 	if !report.OK() {
 		return report, ErrNotDone
 	}
 	return report, nil
 }
 
-// poll asks until the barrier opens.
+// poll polls until the barrier opens.
 func (b *Barrier) poll(ctx context.Context) error {
 	pause := bounded.Pauses{Limit: b.opt.Poll}
 	ear := listener{src: b.src}
@@ -167,16 +166,16 @@ func (b *Barrier) poll(ctx context.Context) error {
 		if !early {
 			continue
 		}
-		pause.Reset() // still pause briefly: wake-ups come in bursts
+		pause.Reset() // keep a short pause: wake-ups come in bursts
 		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
 			return err
 		}
 	}
 }
 
-// opened reads how the jobs ended. If the group was vacant from the start, it then asks again
-// whether it still is: jobs may have started while the history was read. A group that was busy is
-// not asked again, because a group with constant work might never open the barrier.
+// opened reads how the jobs ended. If the group was vacant from the start, it then checks again that
+// it still is: jobs may have started while the history was read. It does not check a group that was
+// busy again, because a group with constant work might never open the barrier.
 func (b *Barrier) opened(ctx context.Context) (open bool, err error) {
 	if err := b.learn(ctx); err != nil || b.results != nil || b.busy || b.opt.Settle == 0 {
 		return err == nil, err
@@ -184,7 +183,7 @@ func (b *Barrier) opened(ctx context.Context) (open bool, err error) {
 	return b.vacant(ctx)
 }
 
-// learn reads the history, unless results have told how the jobs ended.
+// learn reads the history, unless the results already have the outcomes.
 func (b *Barrier) learn(ctx context.Context) error {
 	if b.results != nil {
 		return nil
@@ -192,7 +191,7 @@ func (b *Barrier) learn(ctx context.Context) error {
 	return b.loadOutcomes(ctx)
 }
 
-// within shortens a pause to the end of the settling time.
+// within limits a pause to the rest of the settling time.
 func (b *Barrier) within(pause time.Duration) time.Duration {
 	left := b.opt.Settle - time.Since(b.start)
 	if b.results != nil || left <= 0 {
@@ -262,7 +261,7 @@ const (
 	maxRenewal   = 30 * time.Second
 )
 
-// wakeups returns the channel of wake-ups, nil if there is none.
+// wakeups returns the channel of wake-ups, nil without a subscription.
 func (l *listener) wakeups(ctx context.Context) <-chan struct{} {
 	if time.Now().Before(l.due) {
 		return l.channel

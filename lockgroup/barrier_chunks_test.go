@@ -19,7 +19,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// chunkPlace is a place that keeps results of chunks, and counts how they are read.
+// chunkPlace is a place with results of chunks that counts how they are read.
 type chunkPlace struct{ *grouptest.Place }
 
 func (p chunkPlace) Summary(ctx context.Context, name string) (multilock.Result, error) {
@@ -42,11 +42,11 @@ func (p chunkPlace) OpenProgressMap(context.Context) (source.ProgressMap, error)
 
 func (p chunkPlace) DropProgressMap(context.Context) error { return nil }
 
-// whole is how many results were read with all that is in them.
+// whole returns how many results were read completely.
 func (p chunkPlace) whole() int { return p.Count("result") - p.Count("summary") }
 
-// chunkOf is the result of a chunk of which so many jobs have ended, each with the exit code
-// for its number. Jobs are called job-1 and so on.
+// chunkOf returns the result of a chunk in which ended jobs have ended, with the given exit codes by
+// number. Jobs are called job-1 and so on.
 func chunkOf(from, to, ended int, exits map[int]int) multilock.Result {
 	c := &source.Chunk{From: from, To: to}
 	for n := from; n < from+ended; n++ {
@@ -65,7 +65,7 @@ func inChunkPlace(t *testing.T, test func(t *testing.T, p chunkPlace)) {
 	synctest.Test(t, func(t *testing.T) { test(t, chunkPlace{grouptest.NewPlace()}) })
 }
 
-// Of a chunk without failures the number of its jobs is enough, and that is read once.
+// For a chunk without failures only the number of jobs is read, once.
 // Rule: members
 func TestBarrierCountsTheJobsOfChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -84,7 +84,7 @@ func TestBarrierCountsTheJobsOfChunks(t *testing.T) {
 	})
 }
 
-// The jobs that have failed are named, and their chunks read as a whole.
+// Failed jobs are reported by name, and their chunks are read completely.
 // Rule: members
 func TestBarrierNamesTheFailedJobsOfChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -100,7 +100,7 @@ func TestBarrierNamesTheFailedJobsOfChunks(t *testing.T) {
 	})
 }
 
-// A job that failed at first, and then in the same chunk succeeded, is done.
+// A job that failed first, and then succeeded in the same chunk, is done.
 // Rule: members
 func TestBarrierForgetsAFailureThatWasMadeGood(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Expect: 4}, {Members: []string{"job-2", "job-4"}}} {
@@ -114,7 +114,7 @@ func TestBarrierForgetsAFailureThatWasMadeGood(t *testing.T) {
 	}
 }
 
-// Jobs that are named are found in whatever chunk they are; others do not matter.
+// Named jobs are found in any chunk; others do not matter.
 // Rule: members
 func TestBarrierForMembersInChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -132,7 +132,7 @@ func TestBarrierForMembersInChunks(t *testing.T) {
 	})
 }
 
-// A dead holder of a chunk is in the way of any member that is not done yet.
+// A dead holder of a chunk concerns any member that is not done yet.
 // Rule: members, barrier-dead
 func TestBarrierForMembersBuriesTheHolderOfAChunk(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -155,8 +155,8 @@ func TestBarrierForMembersBuriesTheHolderOfAChunk(t *testing.T) {
 	})
 }
 
-// Of the jobs of a chunk whose result cannot be read none is known to be done, and they are not
-// waited for, whatever they are called.
+// No job of a chunk with an unreadable result counts as done, and the barrier does not wait for these jobs,
+// whatever their names are.
 // Rule: members
 func TestBarrierDoesNotWaitForAChunkThatNobodyCanRead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Expect: 8}, {Members: []string{"job-2", "job-6"}}} {
@@ -171,7 +171,7 @@ func TestBarrierDoesNotWaitForAChunkThatNobodyCanRead(t *testing.T) {
 	}
 }
 
-// Of a million jobs a barrier keeps only their numbers, and the failures.
+// Of a million jobs a barrier only keeps the numbers, and the failures.
 // Rule: members
 func TestBarrierKeepsNothingOfSuccesses(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
@@ -194,8 +194,8 @@ func committedChunk(minutes int, token string, r multilock.Result) source.Event 
 	return e
 }
 
-// A barrier without members learns from the history which chunks are not done, and from
-// their results which of the jobs.
+// A barrier without members finds unfinished chunks in the history, and their unfinished jobs in their
+// results.
 // Rule: barrier-ends
 func TestBarrierAsksHowTheJobsOfChunksEnded(t *testing.T) {
 	broke := func(minutes int, token string) source.Event {
@@ -271,7 +271,7 @@ func newListedPlace(p chunkPlace, jobs int) listedPlace {
 	return listed
 }
 
-// Where the list says which chunks members are in, only these are read, and waited for.
+// If the list shows the chunks of members, the barrier only reads those and waits for those.
 // Rule: members
 func TestBarrierForMembersKnowsTheirChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {
@@ -297,7 +297,7 @@ func TestBarrierForMembersKnowsTheirChunks(t *testing.T) {
 	})
 }
 
-// Another list that came in the place of the first one has the members elsewhere.
+// A list that replaced the first one has the members in other chunks.
 // Rule: members
 func TestBarrierForMembersLooksThemUpAnew(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {

@@ -19,8 +19,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// A poll of a barrier is one operation of the filesystem, whatever it waits for
-// and however large the group is.
+// A poll of a barrier is one operation of the filesystem, for any kind of wait and any size of the group.
 // Rule: barrier, members
 func TestPollIsOneOperation(t *testing.T) {
 	var members []string
@@ -44,14 +43,14 @@ func TestPollIsOneOperation(t *testing.T) {
 			_, err = b.Wait(ctx)
 			require.ErrorIs(t, err, context.Canceled)
 			require.GreaterOrEqual(t, polls(), 400)
-			// What there may be is the renewal of a subscription, and one more look at results.
+			// Other operations are the renewal of a subscription, and one more read of results.
 			require.LessOrEqual(t, len(others()), 20, "after the first looks a barrier does nothing but ask: %v", others())
 		})
 	}
 }
 
-// countUntil counts the operations that are a poll, and collects all others that
-// come when half of the polls are over; then it cancels.
+// countUntil counts the operations that are a poll, and collects all others in the second half of the
+// polls; then it cancels.
 func countUntil(fs *faultfs.FS, poll string, limit int, cancel func()) (polls func() int, others func() []string) {
 	var mu sync.Mutex
 	count, rest := 0, []string(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// A dead holder is not waited for for ever: its lock is cleared, and it is
-// reported with the evidence. What it did not end is not done.
+// A barrier does not wait for ever for a dead holder: it clears the lock, and reports the holder with the
+// evidence. The holder's unfinished job is not done.
 // Rule: barrier-dead
 func TestBarrierBuriesTheDead(t *testing.T) {
 	suspect, dead := grouptest.Seen(multilock.StateSuspect, "node1"), grouptest.Seen(multilock.StateDead, "node1")
@@ -35,8 +35,8 @@ func TestBarrierBuriesTheDead(t *testing.T) {
 	}
 }
 
-// A script that has ended looks like one that died, until the keeper of its lock has given
-// that back. A job has no keeper.
+// A script that has ended looks dead until the keeper of its lock has released the lock. A job has no
+// keeper.
 // Rule: barrier-dead
 func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 	for name, job := range map[string]bool{"script": false, "job": true} {
@@ -54,7 +54,7 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 	}
 }
 
-// A suspect that sends a heartbeat after all is left alone.
+// A suspect that sends another heartbeat is left alone.
 // Rule: barrier-dead, I2
 func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -67,8 +67,8 @@ func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	})
 }
 
-// A job that died may be taken over by another host, which may work on it for long: only if none
-// does, the wait ends.
+// A job that died may be taken over by another host, which may run it for long. The wait only ends if no
+// host takes it over.
 // Rule: barrier-dead
 func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
@@ -101,7 +101,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	}
 }
 
-// While another host works on what is waited for, a job that died waits for its turn there.
+// While another host runs an awaited job, that host may still take over a job that died.
 // Rule: barrier-dead
 func TestBarrierWaitsForABusyHostToTakeOver(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -126,7 +126,7 @@ func TestBarrierThatWaitsForATakeoverForEver(t *testing.T) {
 	})
 }
 
-// The looks at a holder with a short TTL are not far apart, however long the wait has lasted.
+// A holder with a short TTL is inspected often, even after a long wait.
 // Rule: barrier-dead
 func TestLooksFollowTheTTL(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -155,8 +155,7 @@ func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 	})
 }
 
-// The directory that a crash in the middle of a release leaves is not reported as a death, and is
-// not waited for.
+// A directory that remains from a crash during a release is neither reported as a death nor waited for.
 // Rule: barrier-dead
 func TestBarrierClearsLeftovers(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -171,8 +170,8 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 	})
 }
 
-// A barrier that may not clear a dead holder's lock reports its death like any other, and that
-// the lock is still there.
+// A barrier that cannot clear a dead holder's lock reports the death like any other, and that the lock
+// remains.
 // Rule: barrier-dead
 func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -187,7 +186,7 @@ func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	})
 }
 
-// It goes on waiting for the living, and for the next holder of the lock.
+// The barrier continues to wait for live holders, and for the next holder of the lock.
 // Rule: barrier-dead
 func TestBarrierWaitsBesideLocksOfTheDead(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -206,7 +205,7 @@ func TestBarrierWaitsBesideLocksOfTheDead(t *testing.T) {
 	})
 }
 
-// With members the work of the dead may be done by another process that can clear them, in time.
+// With members another process that can clear dead holders' locks may do their work in time.
 // Rule: barrier-dead, members
 func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -226,7 +225,7 @@ func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	})
 }
 
-// A lock that cannot be looked at is in the way, and nothing more is known.
+// A lock that cannot be inspected keeps the barrier closed, with no other effect.
 // Rule: barrier
 func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {

@@ -62,7 +62,7 @@ func (p *placeWithHistory) write(e source.Event) {
 	p.events = append(p.events, e)
 }
 
-// happened is an event of an acquisition, some minutes before now.
+// happened returns an event of an acquisition, some minutes before now.
 func happened(minutes int, what source.EventKind, token string) source.Event {
 	return source.Event{
 		Time: time.Now().Add(-time.Duration(minutes) * time.Minute), What: what, Name: "a", Token: token, By: process.Identity{Host: "node1", PID: 7},
@@ -73,8 +73,8 @@ func exited(e source.Event, code int) source.Event { e.Exit = &code; return e }
 
 func fenced(e source.Event, fence uint64) source.Event { e.Fence = fence; return e }
 
-// The barrier waits for a job that takes its lock while the history is read, if no lock was
-// held until then.
+// The barrier waits for a job that acquires its lock while the history is read, if no lock was held until
+// then.
 // Rule: barrier-ends
 func TestBarrierWaitsForAJobThatBeginsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestBarrierWaitsForAJobThatBeginsMeanwhile(t *testing.T) {
 	})
 }
 
-// beginning is a place where a job begins while the history is read for the first time.
+// beginning is a place where a job begins during the first read of the history.
 type beginning struct{ placeWithHistory }
 
 func (b *beginning) Follow(since time.Time) source.Follower {
@@ -96,7 +96,7 @@ func (b *beginning) Follow(since time.Time) source.Follower {
 	return b.placeWithHistory.Follow(since)
 }
 
-// The last run of a name counts, whatever its host's clock and whichever host reports first.
+// The last run of a name counts, whatever its host's clock shows and whichever host reports first.
 // Rule: barrier-ends
 func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 	signalled := func(e source.Event) source.Event { e.Signal = "killed"; return exited(e, 137) }
@@ -165,7 +165,7 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &placeWithHistory{Place: grouptest.NewPlace(), events: c.events()}
-				for range 2 { // whenever a barrier comes, it says the same
+				for range 2 { // a later barrier reports the same
 					report, err := wait(t, &placeWithHistory{Place: grouptest.NewPlace(), events: p.events}, lockgroup.BarrierOptions{})
 					require.Len(t, report.Failed, c.failed)
 					require.Len(t, report.Crashed, c.died)
@@ -181,7 +181,7 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 	}
 }
 
-// A run gives its lock back before it writes down how it ended: that is waited for.
+// A run releases its lock before it records its end: the barrier waits for that.
 // Rule: barrier-ends
 func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
 	for code := range 2 {
@@ -201,7 +201,7 @@ func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
 	}
 }
 
-// A run that has taken the lock since the barrier opened is not waited for.
+// The barrier does not wait for a run that acquired its lock after the barrier opened.
 // Rule: barrier-ends
 func TestBarrierLeavesOutWhoCameLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestBarrierLeavesOutWhoCameLater(t *testing.T) {
 	})
 }
 
-// late is a place where a lock is taken just after it was vacant.
+// late is a place where a lock is acquired just after it was vacant.
 type late struct{ *placeWithHistory }
 
 func (l *late) Vacant(ctx context.Context) (bool, error) {
@@ -225,7 +225,7 @@ func (l *late) Vacant(ctx context.Context) (bool, error) {
 	return vacant, err
 }
 
-// What cannot be read is never passed over in silence.
+// Unreadable history is always reported.
 // Rule: barrier-ends, history
 func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 	broken := errors.New("permission denied")
@@ -245,7 +245,7 @@ func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 	})
 }
 
-// A journal is read from --since on, as far as it goes and in parts.
+// A journal is read from --since on, as far as possible and in parts.
 // Rule: barrier-ends
 func TestBarrierFollowsAJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestBarrierFollowsAJournal(t *testing.T) {
 	})
 }
 
-// A history that does not answer is named when the time is over, and the wait has not opened.
+// A history that does not answer is named at the deadline, and the barrier has not opened.
 // Rule: barrier-ends
 func TestBarrierWhoseHistoryHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

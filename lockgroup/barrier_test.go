@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// wait waits at a barrier, in a bubble's time, for an hour at most.
+// wait waits at a barrier for at most an hour of the bubble's time.
 func wait(t *testing.T, p source.Group, opt lockgroup.BarrierOptions) (lockgroup.Report, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -26,7 +26,7 @@ func wait(t *testing.T, p source.Group, opt lockgroup.BarrierOptions) (lockgroup
 	return b.Wait(ctx)
 }
 
-// inPlace runs a test with a place of its own, in a bubble of time.
+// inPlace runs a test with a place of its own, in a synctest bubble.
 func inPlace(t *testing.T, test func(t *testing.T, p *grouptest.Place)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, grouptest.NewPlace()) })
@@ -49,7 +49,7 @@ func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 	})
 }
 
-// A poll is one request. Looks at the holders come rarely.
+// A poll is one request. Holders are inspected rarely.
 // Rule: barrier, barrier-dead
 func TestPollsOfABarrierAreCheap(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -75,7 +75,7 @@ func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
 	})
 }
 
-// Jobs that are just being started are waited for by a barrier that settles.
+// A barrier that settles waits for jobs that are just being started.
 // Rule: members
 func TestBarrierSettles(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -94,8 +94,8 @@ func TestBarrierSettles(t *testing.T) {
 	})
 }
 
-// Members are waited for even if none of their jobs has been started, and other locks in the
-// group do not matter.
+// A barrier waits for members even if none of their jobs has started, and other locks in the group do
+// not matter.
 // Rule: members
 func TestBarrierForMembers(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -115,8 +115,7 @@ func TestBarrierForMembers(t *testing.T) {
 	})
 }
 
-// A change that comes so soon after a listing that the stamp stays the same is
-// found all the same.
+// A change so soon after a listing that the timestamp stays the same is still found.
 // Rule: members
 func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -133,7 +132,7 @@ func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 	})
 }
 
-// An expected number counts when that many are done and nothing is held any more.
+// An expected number is reached when that many jobs are done and nothing is held any more.
 // Rule: members
 func TestBarrierForANumber(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -148,7 +147,7 @@ func TestBarrierForANumber(t *testing.T) {
 	})
 }
 
-// A failure is final or it is not: a job that is to be tried again is waited for.
+// A failure may be final or not: the barrier waits for a job that will be retried.
 // Rule: members
 func TestBarrierNamesTheFailed(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -165,8 +164,8 @@ func TestBarrierNamesTheFailed(t *testing.T) {
 	})
 }
 
-// When the time is over the report says who is missing, and who holds what. Its
-// words are those of the end, not of the last rare look.
+// At the deadline the report names the missing jobs and the holders, as of that time and not of the last
+// rare inspection.
 // Rule: none (messages)
 func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -190,7 +189,7 @@ func TestBarrierCountsWhatIsShort(t *testing.T) {
 	})
 }
 
-// A source that hangs does not keep a barrier from giving up.
+// A source that hangs does not keep a barrier from timing out.
 // Rule: none (time limits)
 func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
@@ -207,7 +206,7 @@ func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 	})
 }
 
-// A barrier that could look at nothing says so, and why.
+// A barrier that could inspect nothing reports that, with the reason.
 // Rule: barrier
 func TestBarrierThatNeverSawAnything(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {

@@ -10,11 +10,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// CatchUp says what happens with ticks for which no host ran the job. The zero value skips them.
+// CatchUp selects what happens with ticks for which no host ran the job. The zero value skips them.
 // ParseCatchUp returns others.
 type CatchUp struct {
 	on     bool
-	missed int // how many ticks before the last one run, too
+	missed int // how many ticks before the last one to run, too
 }
 
 // MaxCatchUp is the most ticks that a job can catch up with.
@@ -27,7 +27,7 @@ const (
 	earlyShare = 10
 )
 
-// ParseCatchUp parses what to do with missed ticks:
+// ParseCatchUp parses the handling of missed ticks:
 //
 //	none      skip them
 //	latest    run the last tick that has come, however late
@@ -71,7 +71,7 @@ func (p Plan) catchesUp() bool {
 }
 
 // afterwards decides what follows an attempt under the same lock: a retry, or after a success the
-// next missed tick. It stops at a tick that failed for good, because the cause may be this host.
+// next missed tick. It stops at a tick whose attempts are used up, because the cause may be this host.
 func (p Plan) afterwards(now time.Time, r multilock.Result) Decision {
 	if d := p.Again(r); d.Step != StepDone || !p.catchesUp() {
 		return d
@@ -84,8 +84,8 @@ func (e Every) come(now time.Time) time.Time {
 	return e.latest(now.Add(min(maxEarly, e.span/earlyShare)))
 }
 
-// catchUp decides for a job that catches up. It uses nothing but the last result, so any host can
-// continue after a crash.
+// catchUp decides for a job that catches up. It uses only the last result, so any host can continue
+// after a crash.
 func (p Plan) catchUp(now time.Time, last *multilock.Result) Decision {
 	owed := p.Every.owedAt
 	if !p.Every.phased {
@@ -102,8 +102,8 @@ func (p Plan) catchUp(now time.Time, last *multilock.Result) Decision {
 func (p Plan) settled(r multilock.Result) bool { return p.Again(r).Step != StepRun }
 
 // owedAt returns the next tick to run, for ticks with a phase: the first after the last result's,
-// and at most n before the last one that has come. Missed counts the ticks passed over. No tick is
-// due while that of the last result is to be retried.
+// and at most n before the last one that has come. Missed counts the skipped ticks. No tick is due
+// while the tick of the last result is to be retried.
 func (e Every) owedAt(now time.Time, last *multilock.Result, n int, open bool) (tick time.Time, missed int, due bool) {
 	come := e.come(now)
 	oldest := e.step(come, -n)
@@ -122,7 +122,7 @@ func (e Every) owedAt(now time.Time, last *multilock.Result, n int, open bool) (
 func (e Every) owedAfter(now time.Time, last *multilock.Result, n int, open bool) (tick time.Time, missed int, due bool) {
 	all := e.missed(last.Tick, now)
 	late, from := last.Began.Sub(last.Tick) >= e.span/2, last.Tick.Add(e.span/2)
-	if late { // the last run caught up: wait for the next one's time, not half a span before it
+	if late { // the last run caught up: wait for the next run's time, not half a span before it
 		from = last.Tick.Add(e.span / 5 * 3)
 	}
 	switch {

@@ -34,8 +34,8 @@ func TestParseCatchUp(t *testing.T) {
 	}
 }
 
-// A host that comes so long after noon, when the job ran last, runs these ticks, one after the
-// other and each with success.
+// A host that starts this long after noon, when the job last ran, runs these ticks, one after another and
+// each successfully.
 // Rule: catch-up
 func TestCatchUp(t *testing.T) {
 	noon := at(t, "2026-01-02T12:00:00Z")
@@ -43,7 +43,7 @@ func TestCatchUp(t *testing.T) {
 		every, catchUp string
 		after          time.Duration
 		ticks          []time.Duration // since noon
-		missed         int             // in all
+		missed         int             // in total
 	}{
 		"none is as ever":              {"1h@0m", "none", 5*time.Hour + 10*time.Minute, []time.Duration{5 * time.Hour}, 4},
 		"latest, in time":              {"1h@0m", "latest", time.Hour, []time.Duration{time.Hour}, 0},
@@ -86,8 +86,8 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// caughtUp are the ticks that a plan has run at a moment, all with success; last is the last
-// result then.
+// caughtUp returns the ticks that a plan runs now, all successfully. last is the last result, and is
+// updated.
 func caughtUp(t *testing.T, plan lockgroup.Plan, now time.Time, last *multilock.Result) (ticks []time.Time, missed int) {
 	t.Helper()
 	for {
@@ -104,8 +104,7 @@ func caughtUp(t *testing.T, plan lockgroup.Plan, now time.Time, last *multilock.
 	}
 }
 
-// A failed tick is tried again before those after it, unless it is too long ago; one that failed
-// for good is not.
+// A failed tick is retried before later ticks, unless it is too old; a tick without attempts left is not.
 // Rule: catch-up
 func TestCatchUpAfterAFailure(t *testing.T) {
 	noon := at(t, "2026-01-02T12:00:00Z")
@@ -122,8 +121,8 @@ func TestCatchUpAfterAFailure(t *testing.T) {
 	}
 }
 
-// Hosts whose lines fire whenever they like, and that are away for days, run each tick once
-// at most, in order, and miss none but those that are too old.
+// Hosts whose lines fire at any time, and that are down for days, run each tick at most once, in order,
+// and only miss those that are too old.
 // Rule: catch-up
 func TestCatchUpOfACluster(t *testing.T) {
 	for seed := range uint64(300) {
@@ -139,7 +138,7 @@ func TestCatchUpOfACluster(t *testing.T) {
 				if rng.IntN(20) == 0 {
 					now = now.Add(time.Duration(rng.Int64N(int64(3 * day))))
 				}
-				for left := rng.IntN(most + 3); left > 0; left-- { // a host crashes after so many
+				for left := rng.IntN(most + 3); left > 0; left-- { // a host crashes after this many
 					d := plan.Next(now, last)
 					if d.Step != lockgroup.StepRun {
 						break
@@ -160,7 +159,7 @@ func TestCatchUpOfACluster(t *testing.T) {
 	}
 }
 
-// ticking is a source whose clock a test sets.
+// ticking is a source with a clock that a test sets.
 type ticking struct {
 	*fslock.Source
 	now time.Time
@@ -168,7 +167,7 @@ type ticking struct {
 
 func (s *ticking) Now(context.Context) (time.Time, error) { return s.now, nil }
 
-// A host that dies at any tick leaves the rest, and none twice, to the next.
+// A host that crashes at any tick leaves the rest, and none twice, to the next host.
 // Rule: catch-up
 func TestCatchUpThroughCrashes(t *testing.T) {
 	t.Parallel()
@@ -206,7 +205,7 @@ func TestCatchUpThroughCrashes(t *testing.T) {
 	}
 }
 
-// A tick that fails for good is the last for now, and the next time goes on behind it.
+// A tick that fails with no attempts left is the last one for now; the next call continues after it.
 // Rule: catch-up
 func TestCatchUpStopsAtAFailure(t *testing.T) {
 	t.Parallel()

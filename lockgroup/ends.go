@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ends is how runs ended, from the events of a history. Events come in any order: each host writes
-// its own, by its own clock.
+// ends are the outcomes of runs, from the events of a history. Events come in any order: each host
+// writes its own events, by its own clock.
 type ends struct {
 	runs   map[acquisition]*run
 	chunks map[string][]multilock.Result // the failed or open jobs of chunks that have any
@@ -18,14 +18,14 @@ type ends struct {
 
 type acquisition struct{ name, token string }
 
-// run is one acquisition of a lock. To save memory it keeps no event for a good end.
+// run is one acquisition of a lock. To save memory, a successful run keeps no event.
 type run struct {
 	name   string
 	job    string        // see jobOf
-	fence  uint64        // 0 if it has none
+	fence  uint64        // 0 without fencing
 	weight int           // of event
 	at     int64         // its time, in Unix nanoseconds
-	event  *source.Event // the event with the most weight; nil after a good end
+	event  *source.Event // the event with the most weight; nil after a success
 	since  bool          // its lock was found held after the barrier opened
 }
 
@@ -33,9 +33,9 @@ func newEnds() *ends {
 	return &ends{runs: map[acquisition]*run{}, chunks: map[string][]multilock.Result{}}
 }
 
-// weight ranks events by how much they tell of a run's end. A recorded result is final, unless its
-// chunk has open jobs. A broken or lost lock outweighs the holder's own view; but a script has
-// ended normally even if its lock was broken before its keeper released it.
+// weight ranks events by how conclusive they are about a run's outcome. A recorded result is final,
+// unless its chunk has open jobs. A broken or lost lock outweighs the holder's own events; but a script
+// has ended normally even if its lock was broken before its keeper released it.
 func weight(e source.Event) int {
 	switch {
 	case e.What == source.EventCommitted && e.Chunk != nil && !e.Chunk.Final():
@@ -60,7 +60,7 @@ func (n *ends) add(e source.Event) {
 	}
 	key := acquisition{e.Name, e.Token}
 	if e.Token == "" {
-		key.token = e.Time.String() // without a token each event is an acquisition of its own
+		key.token = e.Time.String() // without a token each event counts as an acquisition
 	}
 	r := n.runs[key]
 	if r == nil {
@@ -90,13 +90,13 @@ func jobOf(e source.Event) string {
 		command = e.Holder.Command
 	}
 	if command == "" {
-		return "" // another event of that run has it
+		return "" // another event of the run has the command
 	}
 	return name + "\x00" + command
 }
 
-// endedWell reports whether an event is the good end of a run. A script that released its lock has
-// no exit code.
+// endedWell reports whether an event ends a run successfully. A script that released its lock has no
+// exit code.
 func endedWell(e source.Event) bool {
 	switch e.What {
 	case source.EventCommitted:
@@ -107,7 +107,7 @@ func endedWell(e source.Event) bool {
 	return false
 }
 
-// EndedWell reports whether an event of a history is the good end of a run: a normal release, or a
+// EndedWell reports whether an event of a history ends a run successfully: a normal release, or a
 // recorded success.
 func EndedWell(e source.Event) bool { return endedWell(e) }
 
@@ -134,13 +134,13 @@ func (r *run) after(other *run) bool {
 	return r.weight < other.weight // a run without an end in the history counts as not done
 }
 
-// open returns the last runs without an end in the history. A holder releases its lock first, and
-// writes the event then.
+// open returns the last runs without an end in the history. A holder releases its lock before it
+// writes the event.
 func (n *ends) open() []*run {
 	return slices.DeleteFunc(n.last(), func(r *run) bool { return r.weight > 0 })
 }
 
-// report adds what is not done.
+// report adds what is not done to a report.
 func (n *ends) report(r *Report) {
 	for _, last := range n.last() {
 		jobs, read := n.chunks[last.name]
@@ -164,7 +164,7 @@ func brokenHolding(e source.Event) Holding {
 	return h
 }
 
-// failureOf makes a result of a run that failed.
+// failureOf makes a result for a run that failed.
 func failureOf(e source.Event) multilock.Result {
 	r := multilock.Result{
 		Name: e.Name, Chunk: e.Chunk, Token: e.Token, By: e.By, User: e.User, Command: e.Command, Signal: e.Signal, Why: e.Why, Attempt: e.Attempt, Final: true,
@@ -175,16 +175,16 @@ func failureOf(e source.Event) multilock.Result {
 	}
 	switch {
 	case e.What == source.EventAcquired:
-		r.Foreign = "it began, and nothing tells how it ended"
+		r.Foreign = "it began, and how it ended is not known"
 	case e.What == source.EventCommitted && e.Exit == nil:
-		r.Foreign = "its result was recorded, and nothing tells which"
+		r.Foreign = "its result was recorded, and is not known"
 	case e.What == source.EventLost && (e.Exit == nil || r.OK()):
-		r.Foreign = "its lock was lost: " + cmp.Or(e.Why, "nothing tells why")
+		r.Foreign = "its lock was lost: " + cmp.Or(e.Why, "the cause is not known")
 	}
 	return r
 }
 
-// knows reports whether the history has a break, or a later end, of an acquisition.
+// knows reports whether the history has a broken lock, or a later end, for an acquisition.
 func (n *ends) knows(name, token string) bool {
 	r := n.runs[acquisition{name, token}]
 	return r != nil && r.weight >= weight(source.Event{What: source.EventBroke})

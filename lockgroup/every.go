@@ -10,11 +10,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Every says how often a job runs: once per tick over all hosts, by the source's clock, with one
-// tick in each span. The zero value means once and for all. ParseEvery and EverySpan return others.
+// Every is how often a job runs: once per tick over all hosts, by the source's clock, with one tick in
+// each span. The zero value means a single run. ParseEvery and EverySpan return others.
 //
-// Nothing waits for a tick: a call runs the job at once, or finds that it has run. With a phase
-// ("1d@07:30") a run is for the nearest tick, past or coming, so call within two fifths of a span of
+// No call waits for a tick: it runs the job at once, or finds that the job has run. With a phase
+// ("1d@07:30") a run is for the nearest tick, past or future, so call within two fifths of a span of
 // the tick. Without one, a run more than half a span after the last one is for the next tick. Two runs
 // never start within half a span, except for retries.
 type Every struct {
@@ -139,10 +139,10 @@ func (e Every) check() error {
 	return nil
 }
 
-// IsZero reports whether the job runs once and for all.
+// IsZero reports whether the job runs only once, without ticks.
 func (e Every) IsZero() bool { return e == Every{} }
 
-// String returns the form that ParseEvery reads, "" for the zero value.
+// String returns the form that ParseEvery reads; "" for the zero value.
 func (e Every) String() string {
 	switch {
 	case e.IsZero():

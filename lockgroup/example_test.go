@@ -30,7 +30,7 @@ func shared() (src *fslock.Source, closeShared func()) {
 	}
 }
 
-// However many hosts call it, and however often, the work runs once.
+// The work runs once, on however many hosts and however often it is called.
 func ExampleOnce() {
 	src, closeShared := shared()
 	defer closeShared()
@@ -53,7 +53,7 @@ func ExampleOnce() {
 	// done in attempt 1
 }
 
-// A failure is tried again, here or on another host, and then stays one.
+// A failure is retried, here or on another host, and is then final.
 func ExampleOnce_retries() {
 	src, closeShared := shared()
 	defer closeShared()
@@ -95,7 +95,7 @@ func ExampleOnce_every() {
 	// at work
 }
 
-// The next step begins when the pages are converted, whichever hosts do that.
+// The next step begins when the pages are converted, on whichever hosts.
 func ExampleBarrier() {
 	src, closeShared := shared()
 	defer closeShared()
@@ -123,7 +123,7 @@ func ExampleBarrier() {
 	// Output: 2 <nil>
 }
 
-// At most two are inside at a time, in the whole cluster.
+// At most two processes hold a slot at a time, in the whole cluster.
 func ExampleAcquireSlot() {
 	src, closeShared := shared()
 	defer closeShared()

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A slot's name has one form, and what is not one is left as it is.
+// A slot's name has one form, and any other name is left unchanged.
 // Rule: slots
 func FuzzSlotName(f *testing.F) {
 	for _, name := range []string{"a#slot-1", "a#slot-01", "a#slot-0", "#slot-1", "a#slot-1#slot-2", "a#slot-99999999999999999999", "a#slot-+1", "a"} {
@@ -29,7 +29,7 @@ func FuzzSlotName(f *testing.F) {
 	})
 }
 
-// Whatever a history says, each job has one last run, and is reported once at most.
+// Whatever a history contains, each job has one last run, and is reported at most once.
 // Rule: barrier-ends
 func FuzzEnds(f *testing.F) {
 	const acquired = `{"time":"2026-03-01T12:00:00Z","event":"acquired","name":"a#slot-1","token":"t","command":"make"}` + "\n"

@@ -15,14 +15,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// holders is what a barrier knows of the group's holders, dead ones included.
+// holders are the observed holders of a barrier's group, dead ones included.
 type holders struct {
 	src    source.Group
 	policy multilock.StalePolicy
 	died   func(Holding) // may be nil
 
 	mu      sync.Mutex
-	held    map[string]multilock.Sighting // at the last look
+	held    map[string]multilock.Sighting // at the last inspection
 	crashed map[string]multilock.Sighting
 	left    map[string]leftLock // dead, but cannot be cleared from here
 	saw     bool                // a holder with a token was seen
@@ -37,7 +37,7 @@ type leftLock struct {
 }
 
 // maxWatches bounds how many suspect holders are watched at a time. Each watch takes one and a half
-// heartbeats; the others follow at a later look.
+// heartbeat intervals; the others follow after a later inspection.
 const maxWatches = 64
 
 func newHolders(src source.Group, policy multilock.StalePolicy, died func(Holding)) *holders {
@@ -98,7 +98,7 @@ func (h *holders) clear(ctx context.Context, fail func(error)) {
 	}
 }
 
-// seen returns the holders of the last look.
+// seen returns the holders of the last inspection.
 func (h *holders) seen() map[string]multilock.Sighting {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *holders) watch(ctx context.Context, name string, seen multilock.Sightin
 	}
 	h.watched[name] = true
 	h.watches.Go(func() {
-		err := h.bury(ctx, name, seen.Record)
+		err := h.breakDead(ctx, name, seen.Record)
 		h.mu.Lock()
 		delete(h.watched, name)
 		h.mu.Unlock()
@@ -123,15 +123,15 @@ func (h *holders) watch(ctx context.Context, name string, seen multilock.Sightin
 	})
 }
 
-// keeperPatience is how long to leave a lock without a job alone after its holder is gone: a script
-// that ended looks dead until its keeper has released the lock.
-const keeperPatience = time.Second
+// keeperGrace is how long to wait before the lock of a script counts as dead: a script that ended
+// looks dead until its keeper has released the lock.
+const keeperGrace = time.Second
 
-// bury breaks the lock of a dead holder. It is not an error if the lock is free, or if the holder
+// breakDead breaks the lock of a dead holder. It is not an error if the lock is free, or if the holder
 // is alive.
-func (h *holders) bury(ctx context.Context, name string, record source.Record) error {
+func (h *holders) breakDead(ctx context.Context, name string, record source.Record) error {
 	if !record.Job {
-		if err := bounded.Sleep(ctx, keeperPatience); err != nil {
+		if err := bounded.Sleep(ctx, keeperGrace); err != nil {
 			return err
 		}
 	}
@@ -143,19 +143,19 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 		return err
 	}
 	if seen.Limbo {
-		h.gone(name, seen, nil)
+		h.recordDead(name, seen, nil)
 		return err
 	}
 	// The holder is dead even if err is not nil. The lock may be gone by now, so report it here.
-	if first := h.gone(name, seen, err); first && h.died != nil {
+	if first := h.recordDead(name, seen, err); first && h.died != nil {
 		h.died(Holding{name, seen})
 	}
 	return nil
 }
 
-// gone records a dead holder, and why its lock was left, if it was. It reports whether the holder
+// recordDead records a dead holder, and why its lock was left, if it was. It reports whether the holder
 // was not known to be dead.
-func (h *holders) gone(name string, seen multilock.Sighting, left error) (first bool) {
+func (h *holders) recordDead(name string, seen multilock.Sighting, left error) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if left == nil {
@@ -171,8 +171,8 @@ func (h *holders) gone(name string, seen multilock.Sighting, left error) (first 
 	return !known || before.Record.Token != seen.Record.Token
 }
 
-// inTheWay returns the locks of the last look whose holders may be alive, and the errors of those
-// with dead holders that cannot be cleared from here.
+// inTheWay returns the locks of the last inspection whose holders may be alive, and the errors for
+// locks of dead holders that cannot be cleared from here.
 func (h *holders) inTheWay() (held map[string]multilock.Sighting, left map[string]error) {
 	held, left = h.seen(), map[string]error{}
 	h.mu.Lock()
@@ -196,10 +196,10 @@ func (h *holders) sawAny() bool {
 	return h.saw
 }
 
-// inspect looks at the holders periodically and clears the locks of dead ones.
+// inspect inspects the holders periodically and clears the locks of dead ones.
 func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 	defer b.holders.watches.Wait()
-	var idle time.Time // since when a dead holder's job waits and no awaited lock is held
+	var idle time.Time // since when a dead holder's job has waited while no awaited lock is held
 	for pause := min(firstInspect, b.opt.Inspect); ; {
 		start := time.Now()
 		err := b.holders.look(ctx, b.concerns)
@@ -251,8 +251,8 @@ var errAbandoned = errors.New("a job died, and no host has taken it over")
 // takeoverTTLs is the default of BarrierOptions.Takeover, in TTLs of the dead holder.
 const takeoverTTLs = 3
 
-// grace returns how long to wait for a takeover of dead holders' jobs, 0 for no limit. There is
-// none while an awaited lock is held: its host may take over the other jobs later.
+// grace returns how long to wait for a takeover of dead holders' jobs, 0 for no limit. There is no
+// limit while an awaited lock is held: its host may take over the other jobs later.
 func (b *Barrier) grace() (longest time.Duration) {
 	if b.results == nil || b.opt.Takeover < 0 {
 		return 0
@@ -271,8 +271,8 @@ func (b *Barrier) grace() (longest time.Duration) {
 	return longest
 }
 
-// shortestTTL returns the shortest TTL of the holders at the last look, so that an expired lock is
-// inspected soon.
+// shortestTTL returns the shortest TTL of the holders at the last inspection, so that an expired lock
+// is inspected soon.
 func (h *holders) shortestTTL() time.Duration {
 	shortest := source.MaxTTL
 	for _, seen := range h.seen() {
@@ -284,7 +284,7 @@ func (h *holders) shortestTTL() time.Duration {
 }
 
 // stuck ends the wait when a dead holder's lock cannot be cleared: the group would never be vacant.
-// With Members it does not, because another host may do their work.
+// With Members the wait goes on, because another host may do their work.
 func (b *Barrier) stuck(cancel context.CancelCauseFunc) func(error) {
 	if len(b.opt.Members) > 0 {
 		return func(error) {}
@@ -293,11 +293,11 @@ func (b *Barrier) stuck(cancel context.CancelCauseFunc) func(error) {
 }
 
 const (
-	// leastInspect is the least pause between two looks.
+	// leastInspect is the shortest pause between two inspections.
 	leastInspect = 500 * time.Millisecond
-	// firstInspect is the pause before the second look.
+	// firstInspect is the pause before the second inspection.
 	firstInspect = 2 * time.Second
-	// lastLooks bounds the last look after the time is over.
+	// lastLooks is the timeout of the last poll after the wait's deadline.
 	lastLooks = 2 * time.Second
 )
 
@@ -306,7 +306,7 @@ func (b *Barrier) concerns(name string) bool {
 	return len(b.opt.Members) == 0 || b.results.awaited(name)
 }
 
-// lastLook asks once more when the time is over: the barrier may have opened since the last poll.
+// lastLook polls once more after the wait's deadline: the barrier may have opened since the last poll.
 // Otherwise it returns the wait's own error.
 func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastLooks, errSilent)
@@ -323,7 +323,7 @@ func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 	if err := b.holders.look(ctx, b.concerns); err != nil && b.holders.seen() == nil {
 		return fmt.Errorf("%w, and what is held in the lock group could not be looked at: %w", waited, err)
 	}
-	return waited // report what an earlier look saw
+	return waited // report the holders of an earlier inspection
 }
 
 var errSilent = fmt.Errorf("no answer within %v", lastLooks)

@@ -9,13 +9,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// JobStatus summarises a job that runs once per tick, or once and for all, from its last result.
+// JobStatus summarises a job from its last result. The job runs once per tick, or only once.
 type JobStatus struct {
 	State JobState
-	// Last is the last result, nil if there is none.
+	// Last is the last result, nil without one.
 	Last *multilock.Result
-	// Every is how often the job is to run; zero for a job that runs once and for all, and if
-	// unknown.
+	// Every is how often the job is to run; zero for a job that runs only once, and if unknown.
 	Every Every
 	// Succeeded is when the job last succeeded, by the source's clock, or by its host's for a job
 	// without ticks. It is zero if the job never succeeded, or if unknown.
@@ -28,7 +27,7 @@ type JobStatus struct {
 	Overran      bool
 	// Missed counts the ticks without a run since the last run.
 	Missed int
-	// Why says what is wrong, "" if nothing is.
+	// Why is the reason if State is not JobWell, else "".
 	Why string
 }
 
@@ -40,7 +39,7 @@ const (
 	JobWell JobState = iota
 	// JobRetry means that the job has failed, and is to be tried again.
 	JobRetry
-	// JobFailed means that the job has failed for good, and has not been due since.
+	// JobFailed means that the last run has failed with no attempts left, and the job has not been due since.
 	JobFailed
 	// JobLate means that the job is late, and no run of it has succeeded since it was due.
 	JobLate
@@ -48,33 +47,33 @@ const (
 	JobUnknown
 )
 
-// Expectation says when a job is late.
+// Expectation defines when a job is late.
 type Expectation struct {
-	// Within is how long after its tick a job may succeed; half its span if zero, after which the
-	// tick is missed for good.
+	// Within is how long after its tick a job may succeed; half its span if zero, because the tick is
+	// missed after that.
 	Within time.Duration
 	// Every, if not zero, is the longest time between two successes, whatever the job's ticks.
 	Every time.Duration
 }
 
-// JudgeEnd is Judge for a job without a result, given its last success in the history; zero if
-// there is none.
+// JudgeEnd is Judge for a job without a result, given its last success in the history; zero without
+// one.
 func (x Expectation) JudgeEnd(now, well time.Time) JobStatus {
 	s := JobStatus{Succeeded: well}
 	if well.IsZero() {
-		s.State, s.Why, s.Every = JobLate, "it has not ended well in all the time of which the history was asked", EverySpan(x.Every)
+		s.State, s.Why, s.Every = JobLate, "it has not succeeded in the time that the history covers", EverySpan(x.Every)
 		return s
 	}
 	return x.judgeFrom(s, now)
 }
 
-// Judge judges a job by its last result, nil if there is none, at a time of the source's clock. It
-// does not know whether the job is running.
+// Judge judges a job by its last result, which may be nil, at a time of the source's clock. It ignores
+// whether the job is running.
 func (x Expectation) Judge(now time.Time, last *multilock.Result) JobStatus {
 	s := JobStatus{Last: last}
 	switch {
 	case last == nil:
-		return s.unknown("there is no result of it: it runs without --every and --once, never came to its end, or is called otherwise")
+		return s.unknown("no result: the job never finished, runs without --every and --once, or has another name")
 	case last.Foreign != "":
 		return s.unknown("its result cannot be understood: " + last.Foreign)
 	}
@@ -85,8 +84,8 @@ func (x Expectation) Judge(now time.Time, last *multilock.Result) JobStatus {
 	return x.judgeTicks(s, now)
 }
 
-// JudgeFirst is Judge for a job whose first run has not ended. Its lock records every, how often
-// the job is to run, and has the given age.
+// JudgeFirst is Judge for a job whose first run has not ended. Its lock has the given age, and records
+// in every how often the job is to run.
 func (x Expectation) JudgeFirst(now time.Time, every string, age time.Duration) JobStatus {
 	s, within := JobStatus{}, x.Within
 	began := now.Add(-age)
@@ -115,15 +114,15 @@ func succeeded(last multilock.Result) time.Time {
 	return last.Succeeded
 }
 
-// judgeFrom judges a job by its last success alone: a failed run in between does no harm.
+// judgeFrom judges a job by its last success alone: failed runs since then do not count.
 func (x Expectation) judgeFrom(s JobStatus, now time.Time) JobStatus {
 	s.Every = EverySpan(x.Every)
 	s.Due = s.Succeeded.Add(x.Every)
 	switch {
 	case s.Succeeded.After(now.Add(x.Every)):
-		return s.unknown("it has ended well in the future: a clock was wrong then, or is now")
+		return s.unknown("its last success is in the future: a clock was wrong then, or is now")
 	case s.Succeeded.IsZero():
-		s.State, s.Due, s.Why = JobLate, time.Time{}, "it has never ended well, as far as its result tells"
+		s.State, s.Due, s.Why = JobLate, time.Time{}, "it has never succeeded, according to its result"
 		return s
 	}
 	return s.lateAfter(now, x.Within)
@@ -148,7 +147,7 @@ func (x Expectation) judgeTicks(s JobStatus, now time.Time) JobStatus {
 	return s.failedOr(s.lateAfter(now, within))
 }
 
-// lateAfter sets the state to late if the job is due for longer than within.
+// lateAfter sets the state to late if the job has been due for longer than within.
 func (s JobStatus) lateAfter(now time.Time, within time.Duration) JobStatus {
 	s.Within = within
 	if s.Late = max(now.Sub(s.Due), 0); s.Late > within {

@@ -12,8 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The status of an hourly job that ran at noon and succeeded two minutes later, or has done
-// something else.
+// The status of an hourly job that ran at noon and succeeded two minutes later, with variations.
 // Rule: ticks
 func TestStandingOfTicks(t *testing.T) {
 	noon := at(t, "2026-01-02T12:00:00Z")
@@ -67,7 +66,7 @@ func TestStandingOfTicks(t *testing.T) {
 	}
 }
 
-// The status of a job whose first run has lasted so long, and has not ended.
+// The status of a job whose first run has not ended after some time.
 // Rule: ticks
 func TestStandingInTheFirstRun(t *testing.T) {
 	now := at(t, "2026-01-02T12:10:00Z")
@@ -99,7 +98,7 @@ func TestStandingInTheFirstRun(t *testing.T) {
 	}
 }
 
-// A day's tick by the wall clocks of Berlin is an hour earlier when their summer has begun.
+// A daily tick by Berlin's wall clock is an hour earlier in summer time.
 // Rule: ticks
 func TestStandingInAZone(t *testing.T) {
 	last := multilock.Result{
@@ -111,7 +110,7 @@ func TestStandingInAZone(t *testing.T) {
 	require.Equal(t, 2, s.Missed, "those of 29 and 30 March; that of the 31st can still be run")
 }
 
-// The expectation of a job counts, and not its ticks, nor a failure in between.
+// With an expectation, neither the job's ticks nor a failure in between counts.
 // Rule: none (monitoring)
 func TestStandingByExpectation(t *testing.T) {
 	now := at(t, "2026-01-02T12:00:00Z")
@@ -139,7 +138,7 @@ func TestStandingByExpectation(t *testing.T) {
 	require.Equal(t, lockgroup.JobWell, day.JudgeEnd(now, now.Add(-time.Hour)).State)
 }
 
-// A success is remembered through the failures that follow.
+// The last success is kept in the results of later failures.
 // Rule: result
 func TestResultsKeepTheLastSuccess(t *testing.T) {
 	src := grouptest.Opener(t)()

@@ -10,13 +10,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// OnceOptions say how Once acquires the lock, and how often the work may run.
+// OnceOptions configure how Once acquires the lock, and how often the work may run.
 type OnceOptions struct {
 	// Options are those of the lock.
 	multilock.Options
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// RetryOn are the exit codes (see ExitError) that are worth another attempt; all if empty.
+	// RetryOn are the exit codes (see ExitError) that allow another attempt; all if empty.
 	RetryOn []int
 	// RetryDelay is the pause before the first retry: see Plan.Pause.
 	RetryDelay time.Duration
@@ -47,11 +47,11 @@ func (e *FailedError) Unwrap() error { return e.Err }
 // recorded, and retries failed work up to opt.Retries times. It records each attempt before the
 // next one. Once waits for the lock as Acquire does.
 //
-// It returns the last recorded result: that of this call, or, if the work was skipped, that of the
-// process that ran it (Result.By).
+// It returns the last recorded result: its own, or, if the work was skipped, the result of the process
+// that ran it (Result.By).
 //
-// If a process ends before it records its attempt, the work runs again. "At most once" is true of
-// the recorded success; the work itself must tolerate a second start.
+// If a process ends before it records its attempt, the work runs again. "At most once" applies to the
+// recorded success; the work itself must tolerate a second start.
 //
 // The context of work is cancelled when ctx is, or when the lock is lost; an error that work
 // returns after that is not recorded. Once returns a *FailedError if no attempts are left;
@@ -66,7 +66,7 @@ func Once(ctx context.Context, src multilock.Source, name string, opt OnceOption
 	if errors.Is(err, multilock.ErrUnsupported) {
 		return multilock.Result{}, err
 	}
-	if err == nil && seen.Step != StepRun { // else decide under the lock
+	if err == nil && seen.Step != StepRun { // otherwise decide under the lock
 		return *seen.Last, settled(seen, nil)
 	}
 	lock, err := multilock.Acquire(ctx, src, name, multilock.Recurring{Terms: opt.Options, Every: attempts.Plan.Period()})

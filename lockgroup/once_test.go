@@ -18,7 +18,7 @@ import (
 
 var errWork = errors.New("the disk is full")
 
-// work counts its runs and ends with the errors in turn, the last ever after.
+// work counts its runs and returns the errors in turn, repeating the last one.
 func work(runs *atomic.Int64, ends ...error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		n := int(runs.Add(1))
@@ -83,7 +83,7 @@ func TestOnceFails(t *testing.T) {
 	require.Equal(t, int64(2), runs.Load())
 }
 
-// Work that was told to stop has not failed: its error is reported, and nothing recorded.
+// Work that was asked to stop has not failed: its error is returned, and nothing is recorded.
 // Rule: attempts
 func TestOnceInterrupted(t *testing.T) {
 	src := grouptest.Opener(t)()
@@ -100,7 +100,7 @@ func TestOnceInterrupted(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrNoResult)
 }
 
-// A panic that is recovered leaves no lock and no result.
+// A recovered panic leaves no lock and no result.
 // Rule: attempts, release
 func TestOncePanics(t *testing.T) {
 	open := grouptest.Opener(t)
@@ -139,12 +139,12 @@ func TestOnceEvery(t *testing.T) {
 	src.now = noon.Add(31 * time.Second)
 	require.Equal(t, noon.Add(time.Minute), run().Tick)
 	require.Equal(t, int64(2), runs.Load())
-	src.now = noon.Add(5 * time.Second) // a clock that was set back a little does not turn the ticks back
+	src.now = noon.Add(5 * time.Second) // a clock that was set back a little does not repeat a tick
 	require.Equal(t, noon.Add(time.Minute), run().Tick)
 	require.Equal(t, int64(2), runs.Load())
 }
 
-// The tick is that of the time at which the lock was taken, not of the first look.
+// The tick is selected at the time of the acquisition, not of the first look.
 // Rule: ticks
 func TestOnceEveryAfterAWait(t *testing.T) {
 	open := grouptest.Opener(t)
@@ -170,7 +170,7 @@ func TestOnceEveryAfterAWait(t *testing.T) {
 	require.Equal(t, began.Add(time.Hour), result.Began)
 }
 
-// scripted is a source whose clock shows one time after the other.
+// scripted is a source whose clock shows given times in turn.
 type scripted struct {
 	*fslock.Source
 	times <-chan time.Time

@@ -50,7 +50,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 	for {
 		left, err := readOn(ctx, follower, found)
 		if err != nil {
-			return err // do not close it: the call may still hang in the follower
+			return err // do not close the follower: the call may still hang in it
 		}
 		untold = errors.Join(untold, left)
 		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
@@ -128,8 +128,8 @@ func readOn(ctx context.Context, follower source.Follower, found *ends) (left, e
 	}
 }
 
-// anyOpen reports whether a run still lacks its end. A run that holds its lock now started after
-// the barrier opened, and is ignored.
+// anyOpen reports whether the end of a run is still missing. A run that holds its lock now started
+// after the barrier opened, and is ignored.
 func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 	for _, r := range found.open() {
 		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Sighting, error) {

@@ -14,24 +14,24 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Plan says how often a job may run. The zero value means once.
+// Plan limits how often a job may run. The zero value means once.
 type Plan struct {
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// RetryOn are the exit codes that are worth another attempt; all but 0 if empty.
+	// RetryOn are the exit codes that allow another attempt; all but 0 if empty.
 	RetryOn []int
 	// RetryDelay is the pause before the first retry: see Pause.
 	RetryDelay time.Duration
 	// Every, if not zero, makes the job run once per tick.
 	Every Every
-	// CatchUp says what happens with ticks that had no run.
+	// CatchUp selects what happens with ticks that had no run.
 	CatchUp CatchUp
 }
 
 // Period is how often the job runs, as recorded in its lock: see multilock.Recurring.
 func (p Plan) Period() string { return cmp.Or(p.Every.String(), source.EveryOnce) }
 
-// Step is what a Plan says to do next.
+// Step is the next action of a Plan.
 type Step int
 
 const (
@@ -51,10 +51,10 @@ type Decision struct {
 	Step Step
 	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	// Tick and Began are those of the attempt's result, see multilock.Result; zero for a job that
-	// runs once and for all.
+	// Tick and Began are those of the attempt's result, see multilock.Result; zero for a job that runs
+	// only once.
 	Tick, Began time.Time
-	// Missed counts the ticks since the last run that get no run.
+	// Missed counts the skipped ticks since the last run.
 	Missed int
 	// Disbelieved means that the last result is for a tick too far in the future, and is ignored:
 	// the source's clock was wrong, or Every was changed.
@@ -65,8 +65,8 @@ type Decision struct {
 	Better Every
 }
 
-// Now returns the time that Next needs: the source's, or zero if the job runs once and for all. The
-// error is multilock.ErrUnsupported if the source has no clock.
+// Now returns the time that Next needs: the source's time, or zero without Every. The error is
+// multilock.ErrUnsupported if the source has no clock.
 func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) {
 	if p.Every.IsZero() {
 		return time.Time{}, nil
@@ -78,12 +78,12 @@ func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) 
 	return bounded.Call(ctx, clock.Now)
 }
 
-// Next decides what to do at a time of the source's clock, given the last committed result, nil if
-// there is none. The decision is final if the time was read under the lock.
+// Next decides what to do at a time of the source's clock, given the last committed result, which may
+// be nil. The decision is final if the time was read under the lock.
 //
 // A result that was recorded as final stays final, even if this plan allows more retries, because
-// others may have relied on it. Each tick starts with attempt 1. A run within half a span after the
-// first attempt for the previous tick still counts for that tick.
+// other processes may have relied on it. Each tick starts with attempt 1. A run within half a span
+// after the first attempt for the previous tick still counts for that tick.
 func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 	switch {
 	case last == nil:
@@ -102,7 +102,7 @@ func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 	return p.first(now, last.Tick)
 }
 
-// first decides on the first attempt of a tick.
+// first returns the decision for the first attempt of a tick.
 func (p Plan) first(now, last time.Time) Decision {
 	if p.Every.IsZero() {
 		return Decision{Attempt: 1}
@@ -133,8 +133,8 @@ func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
 	return r
 }
 
-// Pause returns how long to wait before an attempt: RetryDelay before the second one, and twice as
-// long before each further one, up to 32 times as long; a quarter more or less, at random.
+// Pause returns how long to wait before an attempt: RetryDelay before the second one, doubled before
+// each further one up to 32 times RetryDelay, and varied at random by up to a quarter.
 func (p Plan) Pause(attempt int) time.Duration {
 	if p.RetryDelay == 0 || attempt < 2 {
 		return 0

@@ -41,7 +41,7 @@ func TestPlanNext(t *testing.T) {
 	}
 }
 
-// What is decided for ticks of an hour, half past each, at a time, after a last result.
+// The decisions for ticks half past each hour, at a given time after a last result.
 // Rule: ticks
 func TestPlanNextTick(t *testing.T) {
 	hour := at(t, "2026-01-02T12:30:00Z")
@@ -101,7 +101,7 @@ func TestPlanComplete(t *testing.T) {
 	require.Equal(t, multilock.Result{Attempt: 1, Tick: tick, Began: began, Final: true}, plan.Complete(multilock.Result{}, attempt(1)))
 }
 
-// What a plan calls final it never runs again, and what it does not, it does.
+// A plan never repeats a final result, and always repeats one that is not final.
 // Rule: attempts
 func TestPlanAgreesWithItself(t *testing.T) {
 	for retries := range 4 {
@@ -157,20 +157,20 @@ func TestParseEvery(t *testing.T) {
 // Rule: none (parser)
 func TestParseEveryRefuses(t *testing.T) {
 	for text, why := range map[string]string{
-		"":                         `"" is no duration`,
-		"soon":                     `"soon" is no duration`,
+		"":                         `invalid duration ""`,
+		"soon":                     `invalid duration "soon"`,
 		"-1h":                      "a duration cannot be negative",
 		"0":                        "the span 0s is shorter than 1s",
 		"10ms":                     "the span 10ms is shorter than 1s",
-		"200000d":                  "no duration, or too long a one",
+		"200000d":                  `invalid duration "200000d"`,
 		"2000000h":                 "is longer than a hundred years",
-		"1h@":                      `"" is no duration`,
-		"1h@soon":                  `"soon" is no duration`,
+		"1h@":                      `invalid duration ""`,
+		"1h@soon":                  `invalid duration "soon"`,
 		"1h@30":                    "the phase 30 has no unit; write 30m or 30s",
 		"1h@1h":                    "the phase 1h is not shorter than the span 1h",
 		"1d@25h":                   "the phase 25h is not shorter than the span 1d",
 		"1h@-1m":                   "a duration cannot be negative",
-		"1h@30m@1m":                `"30m@1m" is no duration`,
+		"1h@30m@1m":                `invalid duration "30m@1m"`,
 		"1h@00:30":                 "the time of day 00:30 needs a span of whole days",
 		"36h@07:30[Europe/Berlin]": "the time of day 07:30 needs a span of whole days",
 		"1d@24:00":                 `"24:00" is no time of day; write 07:30`,
@@ -198,7 +198,7 @@ func TestEverySpan(t *testing.T) {
 	require.Equal(t, mustEvery(t, "90m"), lockgroup.EverySpan(90*time.Minute))
 }
 
-// What is parsed is written so that it is parsed to the same, and has its ticks nearby.
+// A parsed value has a form that parses to the same value, and has ticks nearby.
 // Rule: none (parser)
 func FuzzParseEvery(f *testing.F) {
 	for _, text := range []string{
@@ -240,7 +240,7 @@ func mustEvery(t *testing.T, text string) lockgroup.Every {
 	return every
 }
 
-// Only the exit codes of RetryOn are worth another attempt, whichever host ended the last one.
+// Only the exit codes of RetryOn allow another attempt, on any host.
 // Rule: attempts
 func TestPlanRetryOn(t *testing.T) {
 	p := lockgroup.Plan{Retries: 2, RetryOn: []int{75, 137}}
@@ -253,8 +253,8 @@ func TestPlanRetryOn(t *testing.T) {
 	require.True(t, p.Complete(multilock.Result{Exit: 75}, lockgroup.Decision{Attempt: 3}).Final)
 }
 
-// The pause before a retry doubles up to 32 times, a quarter more or less; it is none before the first
-// attempt and without RetryDelay.
+// The pause before a retry doubles up to 32 times, and varies by a quarter. There is no pause before the
+// first attempt or without RetryDelay.
 // Rule: attempts
 func TestPlanPause(t *testing.T) {
 	p := lockgroup.Plan{RetryDelay: 4 * time.Second}

@@ -18,23 +18,22 @@ type Holding struct {
 type Report struct {
 	// Done counts the jobs that have succeeded, with Members or Expect.
 	Done int
-	// Failed are the results of jobs that failed for good. Without Members and Expect they come
-	// from the history: jobs whose last run failed, lost its lock, or has no end there (see
-	// Foreign).
+	// Failed are the results of jobs that have failed and get no more attempts. Without Members and Expect
+	// they come from the history: jobs whose last run failed, lost its lock, or has no end there.
 	Failed []multilock.Result
 	// Incomplete are the results of jobs that succeeded with incomplete output (Result.Output).
 	Incomplete []multilock.Result
-	// Crashed are the dead holders, with the evidence, that this barrier or any other process
-	// found. It omits jobs that another host has finished since.
+	// Crashed are the dead holders, with the evidence, that this barrier or another process found, except
+	// those whose jobs another host has finished since.
 	Crashed []Holding
-	// Untold says why the history is incomplete, nil if it is complete or was not read. If not nil,
-	// a failed job may be missing in Failed and Crashed.
+	// Untold is why the history is incomplete, nil if it is complete or was not read. If not nil, Failed
+	// and Crashed may lack a failed job.
 	Untold error
 	// Missing are the members without a final result.
 	Missing []string
 	// Short is how many of the expected results are missing.
 	Short int
-	// Left are the reasons why locks of dead holders could not be cleared from here.
+	// Left are the reasons why locks of dead holders could not be cleared from this host.
 	Left []error
 	// Held are the holders that kept the barrier closed at the last inspection.
 	Held []Holding
@@ -83,7 +82,7 @@ func (b *Barrier) report() Report {
 	return r
 }
 
-// reportEnds replaces dead holders by what the history has of them.
+// reportEnds replaces dead holders by their outcomes in the history.
 func (b *Barrier) reportEnds(r *Report) {
 	found, untold := b.outcomes()
 	r.Untold = untold

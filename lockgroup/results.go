@@ -16,8 +16,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// results is what a barrier knows of the results that it waits for. It reads a final result once,
-// and of a chunk without failures only the summary. Of successes it keeps only the number.
+// results are the results that a barrier has read. It reads a final result once, and of a chunk
+// without failures only the summary. Of successes it keeps only the number.
 type results struct {
 	src     source.Ledger
 	members map[string]bool // nil: any names
@@ -25,8 +25,8 @@ type results struct {
 	// Only the polling goroutine uses these.
 	revision string
 	seen     bool
-	again    time.Time // list once more then, even if the revision is the same
-	rest     time.Time // not before then: listing a large group is slow
+	again    time.Time // time of another listing, even if the revision is the same
+	rest     time.Time // time of the earliest next listing: listing a large group is slow
 
 	mu       sync.Mutex
 	settled  map[string]bool   // results that need not be read again
@@ -53,7 +53,7 @@ type counts struct {
 const (
 	// sameStamp is the time within which two changes can have the same timestamp.
 	sameStamp = 2 * time.Second
-	// leisure is the pause between two listings, in multiples of the time that one took.
+	// leisure is the pause between two listings, in multiples of the duration of a listing.
 	leisure = 20
 	maxRest = 10 * time.Second
 )
@@ -151,7 +151,7 @@ func (r *results) read(ctx context.Context, names []string) error {
 		result, err := r.readOne(ctx, names[i])
 		switch {
 		case errors.Is(err, multilock.ErrNoResult):
-			return nil // forgotten meanwhile, or not visible yet
+			return nil // deleted since the listing, or not visible yet
 		case err != nil:
 			return err
 		}
@@ -171,8 +171,7 @@ func (r *results) readOne(ctx context.Context, name string) (multilock.Result, e
 	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return r.src.Result(ctx, name) })
 }
 
-// awaited reports whether a result, or the holder of its lock, may concern a job that has no final
-// result yet.
+// awaited reports whether a result, or a lock's holder, may concern a job without a final result.
 func (r *results) awaited(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Slot is one of the n slots of a name, held.
+// Slot is a held slot, one of the n slots of a name.
 type Slot struct {
 	*multilock.Lock
 	// Number counts from 1.
@@ -44,11 +44,11 @@ func ParseSlotName(lock string) (name string, i int, ok bool) {
 	return lock[:at], i, true
 }
 
-// TryAcquireSlot takes one of the n slots of name if one has no live holder. The error is a
-// *FullError if all slots are held.
+// TryAcquireSlot takes one of the n slots of name without a live holder. The error is a *FullError if
+// all slots are held.
 //
 // A slot is a lock, so at most n holders have a slot at a time. All hosts should use the same n: a
-// host with a larger one also uses the slots beyond the n of the others, and those do not count.
+// host with a larger n also uses slots beyond the n of the others, which those do not count.
 func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	if err := checkSlots(name, n); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 	if err != nil {
 		return nil, err
 	}
-	var refusals []error
+	var errs []error
 	for _, i := range free {
 		lock, err := multilock.TryAcquire(ctx, src, SlotName(name, i), t)
 		if err == nil {
@@ -66,14 +66,14 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 		if !errors.Is(err, multilock.ErrHeld) {
 			return nil, err
 		}
-		refusals = append(refusals, err)
+		errs = append(errs, err)
 	}
 	// A held slot may have a dead holder; watching for its heartbeat takes a while.
 	slot, err := race(ctx, held, func(ctx context.Context, i int) (*multilock.Lock, error) {
 		return multilock.TryAcquire(ctx, src, SlotName(name, i), t)
 	})
 	if slot == nil {
-		err = full(ctx, name, n, errors.Join(append(refusals, err)...))
+		err = full(ctx, name, n, errors.Join(append(errs, err)...))
 	}
 	return slot, err
 }
@@ -97,7 +97,7 @@ func waitForSlot(ctx context.Context, src multilock.Source, name string, n int, 
 		if slot != nil || !errors.Is(err, errShiftOver) {
 			return slot, err
 		}
-		if ctx.Err() != nil { // that says more than the end of a shift
+		if ctx.Err() != nil { // the cause of ctx explains more than the end of a shift
 			return nil, full(ctx, name, n, errors.Join(context.Cause(ctx), err))
 		}
 	}
@@ -195,7 +195,7 @@ func race(ctx context.Context, numbers []int, acquire func(context.Context, int)
 			won = &Slot{e.lock, e.number}
 			cancel(errDecided)
 		default:
-			_ = e.lock.Release(context.WithoutCancel(ctx)) // nothing runs under it; otherwise its TTL frees it
+			_ = e.lock.Release(context.WithoutCancel(ctx)) // no work runs under it; if this fails, it expires
 		}
 	}
 	switch {
@@ -229,10 +229,10 @@ func (e *FullError) Error() string {
 // Is makes errors.Is(err, multilock.ErrHeld) true.
 func (e *FullError) Is(target error) bool { return target == multilock.ErrHeld }
 
-// full joins the errors of all slots: the end of ctx with the holders that were seen, a FullError
-// if all slots are held, or else what went wrong.
+// full joins the errors of all slots: the cause of ctx with the observed holders, a FullError if all
+// slots are held, or the other errors.
 func full(ctx context.Context, name string, n int, err error) error {
-	e := &FullError{Name: name, Slots: n, Holders: refusals(err)}
+	e := &FullError{Name: name, Slots: n, Holders: heldErrors(err)}
 	slices.SortFunc(e.Holders, func(a, b *multilock.HeldError) int { return strings.Compare(a.Name, b.Name) })
 	switch {
 	case errors.Is(err, multilock.ErrUnsure):
@@ -248,8 +248,8 @@ func full(ctx context.Context, name string, n int, err error) error {
 	return err
 }
 
-// refusals collects the HeldErrors in a tree of joined errors.
-func refusals(err error) []*multilock.HeldError {
+// heldErrors collects the HeldErrors in a tree of joined errors.
+func heldErrors(err error) []*multilock.HeldError {
 	if held, ok := err.(*multilock.HeldError); ok { //nolint:errorlint // the tree is walked here
 		return []*multilock.HeldError{held}
 	}
@@ -257,11 +257,11 @@ func refusals(err error) []*multilock.HeldError {
 	case interface{ Unwrap() []error }:
 		var all []*multilock.HeldError
 		for _, one := range wrapped.Unwrap() {
-			all = append(all, refusals(one)...)
+			all = append(all, heldErrors(one)...)
 		}
 		return all
 	case interface{ Unwrap() error }:
-		return refusals(wrapped.Unwrap())
+		return heldErrors(wrapped.Unwrap())
 	}
 	return nil
 }

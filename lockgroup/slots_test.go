@@ -53,7 +53,7 @@ func TestAsManyHoldersAsSlots(t *testing.T) {
 	require.Len(t, full.Holders, 2)
 	require.ErrorContains(t, err, `all 2 slots of "x" are held; slot 1 by `)
 
-	c := trySlot(t, src, 3) // somebody who was told of one slot more
+	c := trySlot(t, src, 3) // a process with a larger number of slots
 	require.Equal(t, 3, c.Number)
 	require.NoError(t, a.Release(t.Context()))
 	require.Equal(t, a.Number, trySlot(t, src, 2).Number)
@@ -61,7 +61,7 @@ func TestAsManyHoldersAsSlots(t *testing.T) {
 	require.NoError(t, err, "the name itself is another lock")
 }
 
-// No slot is preferred, so that all wear alike.
+// No slot is preferred.
 // Rule: slots
 func TestSlotsAreTakenAtRandom(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
@@ -71,10 +71,10 @@ func TestSlotsAreTakenAtRandom(t *testing.T) {
 		taken[slot.Number]++
 		require.NoError(t, slot.Release(t.Context()))
 	}
-	require.Len(t, taken, 3) // that one is never drawn has a chance of 1 in 10^17
+	require.Len(t, taken, 3) // the chance that one slot is never drawn is 1 in 10^17
 }
 
-// dead is a process of this host that has ended: its number is this one's.
+// dead returns the identity of a process of this host that has ended and had this process's number.
 func dead(t testing.TB) process.Identity {
 	t.Helper()
 	self, err := process.Self()
@@ -115,7 +115,7 @@ func TestWaitingForASlot(t *testing.T) {
 	requireNothingStaged(t, src)
 }
 
-// A waiter that gives up reports who held the slots, and leaves nothing behind.
+// A waiter that times out reports the holders of the slots, and leaves nothing behind.
 // Rule: slots
 func TestGivingUpWaitingForASlot(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
@@ -137,8 +137,8 @@ func requireNothingStaged(t *testing.T, src *fslock.Source) {
 	require.Empty(t, left)
 }
 
-// One slot that cannot be used does not keep a contender from the others; it is reported if there
-// are no others.
+// One unusable slot does not keep a contender from the others; its error is returned if there are no
+// others.
 // Rule: slots
 func TestSlotThatCannotBeUsed(t *testing.T) {
 	base := t.TempDir()
@@ -182,8 +182,8 @@ func TestNumbersOfSlots(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 }
 
-// Sixteen contenders share three slots. Never more than three are inside, and never two in one
-// slot; each comes in again and again.
+// Sixteen contenders share three slots. There are never more than three holders, and never two in one
+// slot; each contender acquires a slot repeatedly.
 // Rule: slots, I1
 func TestSlotsUnderStress(t *testing.T) {
 	const contenders, slots, all = 16, 3, 480
@@ -210,11 +210,11 @@ type slotStress struct {
 	slots        int
 	left, inside atomic.Int32
 	in           [lockgroup.MaxSlots + 1]atomic.Int32
-	full         chan struct{} // closed when all slots are in use; the first ones wait for that
+	full         chan struct{} // closed when all slots are in use; the first holders wait for that
 	filled       sync.Once
 }
 
-// visit works in a slot.
+// visit holds a slot for a while.
 func (s *slotStress) visit(src multilock.Source) {
 	slot, err := lockgroup.AcquireSlot(s.Context(), src, "x", s.slots, multilock.Options{Poll: 50 * time.Millisecond})
 	if err != nil {

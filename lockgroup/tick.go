@@ -7,8 +7,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// tick returns the tick that a run now is for, given that of the last result; zero if there is
-// none.
+// tick returns the tick for a run now, given the tick of the last result; zero without one.
 //
 // With a phase it is the nearest tick. Without one, ticks follow the runs: a span after the last
 // tick, or now if that has passed. A cron line that fires once per span is then late at most once,
@@ -23,8 +22,8 @@ func (e Every) tick(now, last time.Time) time.Time {
 	return now.UTC()
 }
 
-// due reports whether a run now is for another tick than the last result: never within half a span
-// after that one began, which also covers a clock that was set back.
+// due reports whether a run now is for another tick than the last result. It is not within half a span
+// after that run began, which also covers a clock that was set back.
 func (e Every) due(now time.Time, last *multilock.Result) bool {
 	switch {
 	case now.Sub(last.Began).Abs() < e.span/2:
@@ -37,13 +36,13 @@ func (e Every) due(now time.Time, last *multilock.Result) bool {
 	return !now.Before(last.Tick.Add(e.span / 2))
 }
 
-// disbelieves reports whether the last result lies in the future: the source's clock was wrong when
-// it was recorded, or it is for a tick of another Every.
+// disbelieves reports whether the last result lies in the future: the source's clock was wrong at the
+// time, or the result is for a tick of another Every.
 func (e Every) disbelieves(now time.Time, last *multilock.Result) bool {
 	return last.Began.After(now.Add(e.span/2)) || last.Tick.After(now.Add(e.span))
 }
 
-// nearest returns the tick nearest to now; of two, the later one.
+// nearest returns the tick nearest to now; the later one of two.
 func (e Every) nearest(now time.Time) time.Time {
 	if e.zone == nil {
 		shift := e.shift()
@@ -73,14 +72,14 @@ func (e Every) onDay(day int64) time.Time {
 }
 
 // firstAt returns the first moment at which wall clocks in a zone have reached a time, given as
-// UTC. (time.Date does not define which one it picks around a change.)
+// UTC. (time.Date does not define its choice around a change.)
 func firstAt(wall time.Time, zone *time.Location) time.Time {
 	from := wall.Add(-span.Day) // earlier than wall in every zone
 	for {
 		local := from.In(zone)
 		_, offset := local.Zone()
 		moment := wall.Add(-time.Duration(offset) * time.Second)
-		if moment.Before(from) { // the change skips it
+		if moment.Before(from) { // the zone skips this wall clock time
 			return from.UTC()
 		}
 		_, end := local.ZoneBounds()
@@ -91,7 +90,7 @@ func firstAt(wall time.Time, zone *time.Location) time.Time {
 	}
 }
 
-// better returns an Every for a line that fires now, if now is far from its tick; else zero.
+// better returns an Every that suits a cron line which fires now, if now is far from its tick; else zero.
 func (e Every) better(now, tick time.Time) Every {
 	if !e.phased || now.Sub(tick).Abs() <= e.span/5*2 {
 		return Every{}
@@ -100,7 +99,7 @@ func (e Every) better(now, tick time.Time) Every {
 }
 
 // at returns an Every with a tick at now, rounded as people would write it. For spans of several
-// days in a zone it has no phase, since their days are counted from 1970.
+// days in a zone it has no phase, because those days are counted from 1970.
 func (e Every) at(now time.Time) Every {
 	grain := time.Second
 	if e.span >= time.Hour {

@@ -15,29 +15,29 @@ import (
 
 const day = 24 * time.Hour
 
-// cluster is hosts whose cron fires the same line, each by its own clock. Nothing is
-// run: what a plan decides goes straight into the ledger of one name.
+// cluster is a set of hosts whose cron fires the same line, each by its own clock. No job runs:
+// the plan's decisions are recorded directly in the ledger.
 type cluster struct {
 	t       *testing.T
 	rng     *rand.Rand
 	plan    lockgroup.Plan
 	span    time.Duration
 	offsets []time.Duration // of the hosts' clocks from the source's
-	down    []int           // the firings for which a host stays away, after a crash
+	down    []int           // the firings for which a host is down, after a crash
 	last    *multilock.Result
-	starts  []time.Time // of the runs that came to their end
+	starts  []time.Time // of the runs that completed
 	story   []firing
 }
 
-// firing is what a plan said to a host whose line fired.
+// firing is a plan's decision on a host whose line fired.
 type firing struct {
 	host int
 	at   time.Time
 	said lockgroup.Decision
 }
 
-// newCluster has 2 to 5 hosts whose clocks differ by up to two fifths of a span, from
-// each other and from the source's.
+// newCluster makes 2 to 5 hosts whose clocks differ by up to two fifths of a span, from each other and
+// from the source's.
 func newCluster(t *testing.T, rng *rand.Rand, every string, span time.Duration) *cluster {
 	c := &cluster{t: t, rng: rng, plan: lockgroup.Plan{Every: mustEvery(t, every)}, span: span}
 	most := span / 5 * 2
@@ -45,13 +45,13 @@ func newCluster(t *testing.T, rng *rand.Rand, every string, span time.Duration) 
 	for range 2 + rng.IntN(4) {
 		c.offsets = append(c.offsets, time.Duration(rng.Int64N(int64(most)+1))-shift)
 	}
-	c.offsets[0], c.offsets[1] = -shift, most-shift // the widest there is
+	c.offsets[0], c.offsets[1] = -shift, most-shift // the maximum difference
 	c.down = make([]int, len(c.offsets))
 	return c
 }
 
-// fire is one period of the line: every host that is up fires it, a second early or late
-// at most. It requires that the job is run once, by the first that lives to its end.
+// fire is one period of the line: every host that is up fires it, at most a second early or late. It
+// requires that the job runs once, on the first host that does not crash.
 func (c *cluster) fire(line time.Time) {
 	var firings []firing
 	for host, offset := range c.offsets {
@@ -71,7 +71,7 @@ func (c *cluster) fire(line time.Time) {
 		if c.offsets[f.host].Abs()+time.Second <= c.span/5*2 {
 			require.True(c.t, d.Better.IsZero(), "%s", c)
 		}
-		if d.Step == lockgroup.StepRun && c.rng.IntN(4) == 0 { // it dies at work
+		if d.Step == lockgroup.StepRun && c.rng.IntN(4) == 0 { // it crashes during the run
 			c.down[f.host] = c.rng.IntN(4)
 			continue
 		}
@@ -103,7 +103,7 @@ func (c *cluster) String() string {
 	return text
 }
 
-// seeded runs a property with many seeds, and says which one failed.
+// seeded runs a property with many seeds, and reports the seed of a failure.
 func seeded(t *testing.T, n int, property func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
 	for seed := range uint64(n) {
@@ -114,8 +114,8 @@ func seeded(t *testing.T, n int, property func(t *testing.T, rng *rand.Rand)) {
 	}
 }
 
-// Wherever in its span a line fires, and whatever the hosts' clocks show: exactly one run
-// per period while a host lives, and no two starts within half a span.
+// Wherever in its span a line fires, and whatever the hosts' clocks show: exactly one run per period while
+// a host is up, and no two starts within half a span.
 // Rule: ticks
 func TestOneRunPerPeriod(t *testing.T) {
 	spans := []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, time.Hour, 150 * time.Minute, day / 2, day}
@@ -134,8 +134,8 @@ func TestOneRunPerPeriod(t *testing.T) {
 	})
 }
 
-// A line that fires by a wall clock, through the changes to summer and back: daily, and
-// hourly where the clocks change by half an hour.
+// A line that fires by a wall clock, across changes of daylight saving time: daily, and hourly where clocks
+// change by half an hour.
 // Rule: ticks
 func TestOneRunPerPeriodByAWallClock(t *testing.T) {
 	changes := map[string][]string{
@@ -161,8 +161,8 @@ func TestOneRunPerPeriodByAWallClock(t *testing.T) {
 	}
 }
 
-// dailyThrough fires a daily line at any minute of the day, often at one that the change
-// of the clocks skips or repeats.
+// dailyThrough fires a daily line at any minute of the day, often at one that the change of the clocks
+// skips or repeats.
 func dailyThrough(t *testing.T, rng *rand.Rand, change time.Time, phased bool) {
 	minute := rng.IntN(24 * 60)
 	if rng.IntN(2) == 0 {
@@ -178,8 +178,8 @@ func dailyThrough(t *testing.T, rng *rand.Rand, change time.Time, phased bool) {
 	}
 }
 
-// cronAt is when cron fires for a minute of a day: at the first that shows it, or when the
-// clocks have skipped it. It looks at every minute, and knows nothing of zones.
+// cronAt returns when cron fires for a minute of a day: the first time that it occurs, or when the
+// clocks have skipped it. It checks every minute, without the zone's rules.
 func cronAt(day time.Time, minute int) time.Time {
 	for moment := day; ; moment = moment.Add(time.Minute) {
 		hour, min, _ := moment.Clock()
@@ -189,21 +189,20 @@ func cronAt(day time.Time, minute int) time.Time {
 	}
 }
 
-// hourlyThrough fires at a minute of every hour that the wall clocks show.
+// hourlyThrough fires at a minute of every hour of the wall clock.
 func hourlyThrough(t *testing.T, rng *rand.Rand, change time.Time) {
 	minute := rng.IntN(60)
 	c := newCluster(t, rng, "1h", time.Hour)
 	var before time.Time
 	for moment := change.Add(-day); moment.Before(change.Add(2 * day)); moment = moment.Add(time.Minute) {
-		if moment.Minute() == minute && moment.Sub(before) > time.Hour/2 { // not again for the minutes that are repeated
+		if moment.Minute() == minute && moment.Sub(before) > time.Hour/2 { // not again in repeated minutes
 			c.fire(moment)
 			before = moment
 		}
 	}
 }
 
-// A line that fires more often than once per span gets one run per span, on average as
-// in every moment.
+// A line that fires more often than once per span gets one run per span, on average and at every moment.
 // Rule: ticks
 func TestFiringOftenRunsOncePerSpan(t *testing.T) {
 	for _, every := range []string{"1h", "1h@20m"} {
@@ -228,8 +227,8 @@ func TestFiringOftenRunsOncePerSpan(t *testing.T) {
 	}
 }
 
-// However a line without a phase was run by hand before, at most one of its firings finds
-// that the job already ran.
+// After any runs by hand of a line without a phase, at most one of its firings finds that the job has
+// already run.
 // Rule: ticks
 func TestALineIsAtAnEdgeOnce(t *testing.T) {
 	seeded(t, 100, func(t *testing.T, rng *rand.Rand) {
@@ -254,7 +253,7 @@ func TestALineIsAtAnEdgeOnce(t *testing.T) {
 	})
 }
 
-// The ticks of wall clocks, where a change skips a time or shows it twice.
+// The ticks of wall clocks, when a change skips a time or repeats it.
 // Rule: ticks
 func TestTicksByWallClocks(t *testing.T) {
 	for _, c := range []struct{ every, now, tick string }{
@@ -286,7 +285,7 @@ func TestTicksByWallClocks(t *testing.T) {
 	}
 }
 
-// What to write instead, where a line fires far from its tick.
+// The suggested phase, if a line fires far from its tick.
 // Rule: none (messages)
 func TestBetterEvery(t *testing.T) {
 	for _, c := range []struct{ every, now, better string }{

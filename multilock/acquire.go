@@ -9,33 +9,33 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TryAcquire takes the lock name unless a live process holds it. It does not wait for that
-// process; the error is then a *HeldError. It does take the time to find out whether a
-// silent holder is dead: one and a half of that holder's heartbeats after its TTL.
+// TryAcquire acquires the lock name unless a live process holds it. It does not wait for that process; the
+// error is then a *HeldError. It does wait to find out whether a holder without heartbeats is dead: one and
+// a half of that holder's heartbeat intervals after its TTL.
 func TryAcquire(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return acquireAlone(ctx, src, name, t.terms(), ifFree)
 }
 
-// TryOnce makes one attempt at the lock name, and does not inspect the holder if that
-// fails: the error is then ErrHeld, without details. A caller with other locks to try
-// instead saves the inspection. TryOnce never takes over a dead holder's lock.
+// TryOnce makes one attempt at the lock name, and does not inspect the holder if that fails: the error is
+// then ErrHeld, without details. This saves the inspection if the caller has other locks to try instead.
+// TryOnce never takes over a dead holder's lock.
 func TryOnce(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return acquireAlone(ctx, src, name, t.terms(), skipInspect)
 }
 
-// Acquire takes the lock name, and waits for it until ctx ends. The error is then
-// context.Cause(ctx), joined to a *HeldError that names the holder. It is ErrSelfWait if ctx
-// comes from the lock's own Context, or from Do.
+// Acquire acquires the lock name, and waits for it until ctx ends. The error is then context.Cause(ctx),
+// joined to a *HeldError that names the holder. It is ErrSelfWait if ctx comes from the lock's own Context,
+// or from Do.
 func Acquire(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return acquireAlone(ctx, src, name, t.terms(), wait)
 }
 
-// Do waits for the lock name, and runs work while it holds the lock. The context of work is
-// cancelled when ctx is, or when the lock is lost; so a deadline of ctx limits the work, too. To limit
-// only the wait, use Acquire: the context of its Lock does not end with ctx.
+// Do waits for the lock name, and runs work while it holds the lock. The context of work is cancelled when
+// ctx is, or when the lock is lost; so a deadline of ctx also limits the work. To limit only the wait, use
+// Acquire: the context of its Lock does not end with ctx.
 //
-// Do returns the error of Acquire, or that of work, joined to a *LostError if the lock was lost, or to
-// the error of the release. Work that calls Do or Acquire for the same lock with that context gets
+// Do returns the error of Acquire, or that of work, joined to a *LostError if the lock was lost, or to the
+// error of the release. If work calls Do or Acquire for the same lock with its context, it gets
 // ErrSelfWait.
 func Do(ctx context.Context, src Source, name string, t Terms, work func(context.Context) error) (err error) {
 	lock, err := Acquire(ctx, src, name, t)
@@ -66,13 +66,13 @@ type acquisition struct {
 	contender  source.Contender
 	pacing     pacing
 	inspection inspection
-	late       int // times that the lock was acquired too late to be of use
-	// trouble is the passing error of the last attempt, nil if it had another outcome.
+	late       int // times that the lock was acquired too late to be usable
+	// trouble is the transient error of the last attempt, nil if it had another outcome.
 	trouble error
 }
 
-// acquireName takes the lock with exactly this name. It ignores readers, which have names of
-// their own: see acquireAlone.
+// acquireName acquires the lock with exactly this name. It ignores readers, whose locks have other names:
+// see acquireAlone.
 func acquireName(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
 	pacing := newPacing(src, t.Options, m)
 	t, err := t.check(m)
@@ -97,7 +97,7 @@ func acquireName(ctx context.Context, src Source, name string, t terms, m mode) 
 	})
 }
 
-// acquire takes the lock, or finds out why it cannot.
+// acquire acquires the lock, or finds out why it cannot.
 func (a *acquisition) acquire(ctx context.Context, src Source) (*Lock, error) {
 	if err := a.enter(ctx, src); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (a *acquisition) run(ctx context.Context) (source.Lease, error) {
 		case err != nil && !a.shouldRetry(err):
 			return nil, a.abandon(ctx, err)
 		case lease != nil:
-			_ = a.contender.Close() // the lock is acquired, whatever this says
+			_ = a.contender.Close() // the lock is acquired even if this fails
 			return lease, nil
 		case again:
 			continue
@@ -177,8 +177,7 @@ func (a *acquisition) attempt(ctx context.Context) (lease source.Lease, again bo
 	return nil, again, err
 }
 
-// try asks the source once. If ctx ends while that call hangs, the lock is released again
-// whenever the call returns.
+// try calls the source once. If ctx ends while that call hangs, the lock is released when the call returns.
 func (a *acquisition) try(ctx context.Context) (source.Lease, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -209,7 +208,7 @@ func (a *acquisition) afterRefusal(ctx context.Context) (again bool, err error) 
 	return a.inspect(ctx)
 }
 
-// giveBack releases a lease that is of no use. If that fails the TTL frees the lock; only the
+// giveBack releases a lease that is not usable. If that fails, the lock is free after its TTL, so only the
 // end of ctx is an error.
 func giveBack(ctx context.Context, lease source.Lease) error {
 	_, err := within(ctx, func() (struct{}, error) {
@@ -220,9 +219,9 @@ func giveBack(ctx context.Context, lease source.Lease) error {
 	return err
 }
 
-// tooLate reports whether a lock just acquired will expire within a heartbeat, because this
-// process stood still meanwhile: it would be lost before anything began. A call that does not
-// wait keeps the lock all the same when this happens again and again.
+// tooLate reports whether a lock just acquired will expire within a heartbeat interval, because this
+// process was stopped meanwhile: it would be lost before the work begins. A call that does not wait keeps
+// the lock all the same if this happens repeatedly.
 func (a *acquisition) tooLate(lease source.Lease) bool {
 	if a.mode == skipInspect || !ends(lease).IsZero() {
 		return false

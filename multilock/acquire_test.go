@@ -42,7 +42,7 @@ func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 	})
 }
 
-// A caller that has other locks to try does not ask who holds this one.
+// TryOnce does not inspect the holder, because its caller has other locks to try.
 // Rule: none (waiting)
 func TestTryOnceDoesNotLook(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -78,8 +78,7 @@ func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 	})
 }
 
-// A waiter that learns that the holder's heartbeats have ended looks at once, and not at its next
-// look.
+// A waiter that is notified of a holder's missing heartbeats inspects at once, not at its next inspection.
 // Rule: none (waiting)
 func TestNewsOfSilenceAreLookedInto(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -177,8 +176,8 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 	}
 }
 
-// An attempt that comes back just after the wait has ended leaves nothing to be
-// done by goroutines that a process that exits would take with it.
+// If an attempt returns just after the wait has ended, no work is left to goroutines, which end with a
+// process that exits.
 // Rule: none (time limits)
 func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -210,7 +209,7 @@ func TestEndedContextAsksForNothing(t *testing.T) {
 	})
 }
 
-// An error of Close after the lock was taken must not leave a lock without a holder.
+// An error of Close after the acquisition must not leave a lock without a holder.
 // Rule: I4
 func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -221,10 +220,10 @@ func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
 	})
 }
 
-// errPasses is what a source says of a full disk.
+// errPasses is the error of a source for a full disk.
 var errPasses = fmt.Errorf("no space: %w", multilock.ErrPassing)
 
-// A waiter waits out a passing error at each step.
+// A waiter retries after a transient error at each step.
 // Rule: none (waiting)
 func TestWaiterWaitsForWhatPasses(t *testing.T) {
 	for _, failing := range []step{contend, try, look, breaks} {
@@ -251,8 +250,8 @@ func TestWaiterWaitsForWhatPasses(t *testing.T) {
 	}
 }
 
-// Without a wait an error ends the attempt at once; so does, for a waiter, one that does not
-// pass, or an attempt that may have taken the lock.
+// Without a wait any error ends the attempt at once. For a waiter, an error that is not transient does so,
+// and one of an attempt that may have acquired the lock.
 // Rule: I4
 func TestErrorsThatEndAContest(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -298,7 +297,7 @@ func TestWaitThatEndsInTrouble(t *testing.T) {
 	}
 }
 
-// An error is reported for as long as nothing has shown that it is over, and no longer.
+// An error is reported until a later step shows that it is over.
 // Rule: none (messages)
 func TestOnlyTroubleThatLastsIsTold(t *testing.T) {
 	for name, lasts := range map[string]bool{"lasts": true, "has passed": false} {
@@ -322,7 +321,7 @@ func TestOnlyTroubleThatLastsIsTold(t *testing.T) {
 	}
 }
 
-// A look that fails is repeated after a pause, also where one is due at once.
+// A failed inspection is repeated after a pause, even if one is due at once.
 // Rule: none (waiting)
 func TestTroubleWithASuspect(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -334,21 +333,21 @@ func TestTroubleWithASuspect(t *testing.T) {
 	})
 }
 
-// frozen is an attempt that outlasts most of the belief in a TTL of 100 s: 80 s.
+// frozen is an attempt that outlasts most of the validity of a TTL of 100 s: 80 s.
 func frozen(context.Context) error {
 	time.Sleep(75 * time.Second)
 	return nil
 }
 
-// A contender that was frozen just while the lock was acquired gives it back, and goes on: the
-// lock's validity is over, or as good as over, before anything began.
+// A contender that was frozen during the acquisition releases the lock and continues: the lock's validity
+// is over, or almost, before the work begins.
 // Rule: arrival, validity
 func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
 	opt := multilock.Options{TTL: 100 * time.Second}
 	for name, c := range map[string]struct {
 		acquire func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
 		frozen  int // attempts
-		given   int // of the locks that came of them
+		given   int // of the locks that those attempts acquired
 	}{
 		"waits":              {multilock.Acquire, 5, 5},
 		"tries":              {multilock.TryAcquire, 2, 2},
@@ -377,7 +376,7 @@ func acquireTimed(ctx context.Context, f multilock.Source, name string, opt mult
 	return multilock.Acquire(ctx, timedFake{f.(*fake), 90 * time.Second}, name, opt)
 }
 
-// The source may stop answering just while a lock that is too old is given back.
+// The source may stop answering just while a lock that came too late is released.
 // Rule: none (time limits)
 func TestGivingBackHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

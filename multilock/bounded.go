@@ -9,19 +9,19 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// hungError says that a call into a source had not returned when its context ended. On a hard
-// NFS mount a system call can hang for as long as the server is away, uninterruptibly.
+// hungError means that a call into a source had not returned when its context ended. On a hard NFS mount a
+// system call can hang, uninterruptibly, for as long as the server is down.
 type hungError struct{ cause error }
 
 func (e *hungError) Error() string { return e.cause.Error() + ", while the lock source did not answer" }
 func (e *hungError) Unwrap() error { return e.cause }
 
-// settling is how long a call may still take when its context ends. Nearly every call returns
-// within it, and leaves nothing to undo in a process that may be about to exit.
+// settling is how much longer a call may take after its context has ended. Nearly every call returns within
+// it, and leaves nothing to undo in a process that may be about to exit.
 const settling = time.Second
 
-// within calls f, and returns soon after ctx ends even if f hangs. Then late gets what f returns
-// in the end, to undo it.
+// within calls f, and returns soon after ctx ends even if f hangs. In that case it passes the eventual
+// result of f to late, which undoes it.
 func within[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
 	value, hung, err := bounded.Within(ctx, settling, f, late)
 	if hung {
@@ -30,8 +30,8 @@ func within[T any](ctx context.Context, f func() (T, error), late func(T, error)
 	return value, err
 }
 
-// ask calls f, a method of the observer o, as within does. If f hangs, o is closed when f
-// returns, since an observer is for one goroutine.
+// ask calls f, a method of the observer o, like within. If f hangs, o is closed when f returns, because an
+// observer is for one goroutine.
 func ask[T any](ctx context.Context, o source.Observer, f func(context.Context) (T, error)) (T, error) {
 	return within(ctx, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
 }
@@ -49,7 +49,7 @@ func discard[T source.Observer](late T, err error) {
 	}
 }
 
-// closeAfter closes an observer whose use ended with cause, unless it hangs.
+// closeAfter closes an observer whose use ended with cause, unless a call to it hangs.
 func closeAfter(o source.Observer, cause error) error {
 	if errors.As(cause, new(*hungError)) {
 		return cause

@@ -85,7 +85,7 @@ func TestDoReleasesAfterItsContextEnded(t *testing.T) {
 	})
 }
 
-// A panic that is recovered must not leave a lock that is renewed for ever.
+// A panic that is recovered must not leave a lock that is renewed forever.
 // Rule: release
 func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -199,7 +199,7 @@ func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 	}
 }
 
-// blind is a source that cannot be looked at.
+// blind is a source that cannot be inspected.
 type blind struct{ *fake }
 
 func (blind) Observe(context.Context, string, multilock.StalePolicy) (source.Observer, error) {

@@ -12,8 +12,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// openShared opens the locks in a directory that all hosts share; here it is a
-// temporary one.
+// openShared opens the locks in a directory that all hosts share; here it is a temporary one.
 func openShared() (src *fslock.Source, closeShared func()) {
 	base, err := os.MkdirTemp("", "multilock")
 	if err != nil {
@@ -29,7 +28,7 @@ func openShared() (src *fslock.Source, closeShared func()) {
 	}
 }
 
-// Wait for a lock, work under it, and give it back.
+// Wait for a lock, work under it, and release it.
 func Example() {
 	src, closeShared := openShared()
 	defer closeShared()
@@ -57,7 +56,7 @@ func Example() {
 	// released
 }
 
-// Do not wait, and say who is in the way.
+// Do not wait, and report which process holds the lock.
 func ExampleTryAcquire() {
 	src, closeShared := openShared()
 	defer closeShared()
@@ -78,7 +77,7 @@ func ExampleTryAcquire() {
 	// Output: nightly is held by ada, who runs backup
 }
 
-// Let Do take care of the lock.
+// Let Do manage the lock.
 func ExampleDo() {
 	src, closeShared := openShared()
 	defer closeShared()
@@ -93,12 +92,12 @@ func ExampleDo() {
 	// no space left
 }
 
-// Give a resource that can refuse old holders a number by which it knows them.
+// Give a resource that can reject earlier holders a fencing token.
 func ExampleLock_Fence() {
 	src, closeShared := openShared()
 	defer closeShared()
 	ctx := context.Background()
-	var seen uint64 // kept by the resource
+	var seen uint64 // stored by the resource
 	write := func(fence uint64, text string) {
 		if fence < seen {
 			fmt.Println("refused:", text)
@@ -116,7 +115,7 @@ func ExampleLock_Fence() {
 	// refused: by an earlier one that woke up late
 }
 
-// mustRelease is for those who cannot go on if others worked under their lock, too.
+// mustRelease is for a program that cannot continue if another process may have held its lock.
 func mustRelease(lock *multilock.Lock) {
 	if err := lock.Release(context.Background()); err != nil {
 		log.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// crowd has so many take the lock once, all at the same time, and returns how many calls each
-// turn cost, and each waiter in a second, beside signs of life.
+// crowd has many processes acquire the lock once, all at the same time, and returns how many calls each
+// turn cost, and each waiter per second, not counting heartbeats.
 func crowd(t *testing.T, loopers int, hold time.Duration, opt multilock.Options) (forTurn, inSecond float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,9 +30,9 @@ func crowd(t *testing.T, loopers int, hold time.Duration, opt multilock.Options)
 	return forTurn, inSecond
 }
 
-// However many stand in line, a hand-over costs no more but for what grows with the logarithm of
-// their number, and no herd asks at once; where turns take long, the time counts: a waiter far
-// back asks once in some seconds.
+// However many waiters queue, the cost of a hand-over only grows with the logarithm of their number, and
+// they do not all call the source at once. Where turns take long, the time counts: a waiter far back calls
+// once in some seconds.
 // Rule: queue
 func TestTwoHundredInLine(t *testing.T) {
 	fair := multilock.Options{Fair: true}
@@ -45,7 +45,7 @@ func TestTwoHundredInLine(t *testing.T) {
 	for hold, most := range map[time.Duration]float64{time.Second: 0.45, 10 * time.Second: 0.25} {
 		_, inSecond := crowd(t, 200, hold, fair)
 		require.Less(t, inSecond, most)
-		_, inSecond = crowd(t, 200, hold, multilock.Options{}) // for docs/nfs.md
+		_, inSecond = crowd(t, 200, hold, multilock.Options{}) // for docs/nfs-evidence.md
 		require.Less(t, inSecond, 1.7)
 	}
 }

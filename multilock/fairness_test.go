@@ -17,18 +17,18 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// memory is a group of locks in memory that exclude, and tell nobody that they are free.
+// memory is a group of exclusive locks in memory, without notifications.
 type memory struct {
 	mu     sync.Mutex
 	held   map[string]time.Time // since when
 	taken  int                  // how often
-	asked  int                  // attempts, looks and listings
+	asked  int                  // attempts, inspections and listings
 	queues map[string]*memory
 }
 
 func newMemory() *memory { return &memory{held: map[string]time.Time{}, queues: map[string]*memory{}} }
 
-// member is one who uses it, like a process of its own, with its own memory of its turns.
+// member is one user of the group, like a separate process, with its own record of its turns.
 type member struct {
 	*memory
 	turns source.Turns
@@ -124,7 +124,7 @@ type aTurn struct{ came, got time.Time }
 
 func (w aTurn) waited() time.Duration { return w.got.Sub(w.came) }
 
-// loop lets many take the lock again and again, and hold it for a while each time.
+// loop has many processes acquire the lock repeatedly, and hold it for a while each time.
 func loop(t *testing.T, group *memory, loopers, cycles int, hold time.Duration, opt multilock.Options) (turns []aTurn) {
 	t.Helper()
 	var mu sync.Mutex
@@ -155,7 +155,7 @@ func loop(t *testing.T, group *memory, loopers, cycles int, hold time.Duration, 
 	return turns
 }
 
-// overtaken is how often each was passed by one who came later.
+// overtaken is how often each waiter was overtaken by one that came later.
 func overtaken(turns []aTurn) []int {
 	var counts []int
 	for _, one := range turns {
@@ -170,8 +170,8 @@ func overtaken(turns []aTurn) []int {
 	return counts
 }
 
-// Thirty loopers, ten turns each, and nothing but polling: none waits for many times as long as
-// most do, and none asks more often than a waiter that is alone.
+// Thirty loopers, ten turns each, without notifications: no waiter waits for many times as long as most do,
+// and none calls more often than a waiter that is alone.
 // Rule: stand-back
 func TestManyLoopersTakeTurns(t *testing.T) {
 	const loopers, cycles = 30, 10
@@ -195,7 +195,7 @@ func TestManyLoopersTakeTurns(t *testing.T) {
 	}
 }
 
-// median is that of what several bubbles of time tell: each depends on chance.
+// median is the median over several bubbles, because each depends on chance.
 func median(t *testing.T, told func(*testing.T) float64) float64 {
 	t.Helper()
 	var all []float64
@@ -215,7 +215,7 @@ func waitsOf(turns []aTurn) (waits []time.Duration, sum time.Duration) {
 	return waits, sum
 }
 
-// Two that take turns do not delay each other for long.
+// Two loopers that alternate do not delay each other for long.
 // Rule: stand-back
 func TestTwoLoopersTakeTurns(t *testing.T) {
 	const cycles, hold = 200, 10 * time.Millisecond
@@ -230,7 +230,7 @@ func TestTwoLoopersTakeTurns(t *testing.T) {
 	require.Less(t, passed, cycles/2.)
 }
 
-// A looper that is alone stands back for a small part of the time.
+// A single looper backs off for a small part of the time.
 // Rule: stand-back
 func TestLoneLooperIsNotKeptWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -242,8 +242,8 @@ func TestLoneLooperIsNotKeptWaiting(t *testing.T) {
 	})
 }
 
-// A waiter in line is never overtaken by one that came later; the line moves without standing
-// still for long, and asks less than waiters without a line.
+// A waiter in the queue is never overtaken by one that came later; the queue does not stall for long, and
+// makes fewer calls than waiters without a queue.
 // Rule: queue
 func TestTheFairComeInTheirOrder(t *testing.T) {
 	const loopers, cycles = 30, 10

@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// fake is a lock source in memory. Each of its steps succeeds unless the test
-// scripts something else, and notes when it was called, by the bubble's clock.
+// fake is a lock source in memory. Each of its steps succeeds unless the test scripts something else, and
+// records when it was called, by the bubble's clock.
 type fake struct {
 	mu     sync.Mutex
 	script map[step]action
@@ -25,7 +25,7 @@ type fake struct {
 	wake   chan struct{}
 	claim  source.Claim
 	fence  uint64
-	plain  bool // its leases keep no results
+	plain  bool // its leases store no results
 	result multilock.Result
 }
 
@@ -59,7 +59,7 @@ type call struct {
 
 func newFake() *fake { return &fake{script: map[step]action{}} }
 
-// bubble runs a test with a source of its own, in a bubble of time; runBubble one of several.
+// bubble runs a test with its own source, in a bubble of time; runBubble is for one of several.
 func bubble(t *testing.T, test func(t *testing.T, f *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newFake()) })
@@ -77,7 +77,7 @@ func (f *fake) on(s step, do action) {
 	f.script[s] = do
 }
 
-// show sets what looks see from now on.
+// show sets the result of inspections from now on.
 func (f *fake) show(seen multilock.Sighting) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *fake) do(ctx context.Context, s step) error {
 	return do(ctx)
 }
 
-// times says when a step was called.
+// times returns when a step was called.
 func (f *fake) times(s step) []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,8 +124,8 @@ func (f *fake) steps() []step {
 // fails makes a step fail.
 func fails(err error) action { return func(context.Context) error { return err } }
 
-// hangs makes a step hang until the channel is closed, whatever becomes of its
-// context, and then do what comes next: so does a call on a hard NFS mount.
+// hangs makes a step hang until the channel is closed, even if its context ends, and then return next. A
+// call on a hard NFS mount behaves like that.
 func hangs(until <-chan struct{}, next error) action {
 	return func(context.Context) error {
 		<-until
@@ -133,7 +133,7 @@ func hangs(until <-chan struct{}, next error) action {
 	}
 }
 
-// inTurn does one thing after the other, and the last of them ever after.
+// inTurn does one action after the other, and then repeats the last one.
 func inTurn(actions ...action) action {
 	var mu sync.Mutex
 	return func(ctx context.Context) error {
@@ -149,7 +149,7 @@ func inTurn(actions ...action) action {
 
 func succeeds(context.Context) error { return nil }
 
-// showing is a look that sees one sighting after the other.
+// showing is an inspection with one sighting after the other.
 func (f *fake) showing(sightings ...multilock.Sighting) action {
 	var actions []action
 	for _, seen := range sightings {
@@ -161,7 +161,7 @@ func (f *fake) showing(sightings ...multilock.Sighting) action {
 	return inTurn(actions...)
 }
 
-// node7 is a lock in somebody else's hands.
+// node7 is a lock that a process on another host holds.
 func node7(state source.State) multilock.Sighting {
 	record := source.Record{Name: "nightly", Token: "seven"}
 	record.Holder = multilock.Holder{
@@ -273,14 +273,14 @@ func (l *fakeLease) Outcome(ctx context.Context) (multilock.Result, error) {
 
 func (l *fakeLease) Forget(ctx context.Context) error { return l.f.do(ctx, forget) }
 
-// The TTL of these tests is long, because a lock's age also counts real time,
-// which passes a little in a bubble too.
+// The TTL of these tests is long, because a lock's age also counts real time, which passes a little even in
+// a bubble.
 const (
 	ttl  = 10 * time.Minute
-	beat = 30 * time.Second // the longest there is
+	beat = 30 * time.Second // the longest possible
 )
 
-// acquire takes the lock from a source that lets it.
+// acquire acquires a free lock.
 func acquire(t *testing.T, f *fake, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.TryAcquire(t.Context(), f, "nightly", opt)
@@ -288,10 +288,10 @@ func acquire(t *testing.T, f *fake, opt multilock.Terms) *multilock.Lock {
 	return lock
 }
 
-// isDone says whether the lock's context has ended.
+// isDone reports whether the lock's context has ended.
 func isDone(lock *multilock.Lock) bool { return lock.Context().Err() != nil }
 
-// gaps are the times between moments.
+// gaps are the times between instants.
 func gaps(moments []time.Time) []time.Duration {
 	var between []time.Duration
 	for i := range len(moments) - 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Inspect inspects the lock name once. A silent holder is at most Suspect: whether it is Dead
-// only watching it shows, see Break and Inspector.
+// Inspect inspects the lock name once. A holder without heartbeats is at most Suspect: only watching it
+// shows whether it is Dead, see Break and Inspector.
 func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (Sighting, error) {
 	observer, err := observe(ctx, src, name, policy)
 	if err != nil {
@@ -20,9 +20,9 @@ func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (
 	return seen, closeAfter(observer, err)
 }
 
-// Inspector inspects locks of one source repeatedly, and remembers those whose holders may be
-// dead. So it finds out what one inspection cannot: how long a holder stays silent. It breaks
-// nothing. Several goroutines may use it, each for other names.
+// Inspector inspects locks of one source repeatedly, and remembers those whose holders may be dead. So it
+// finds out what one inspection cannot: how long a holder sends no heartbeat. It does not break locks.
+// Several goroutines may use it, each for different names.
 type Inspector struct {
 	src       Source
 	policy    StalePolicy
@@ -38,8 +38,7 @@ func NewInspector(src Source, policy StalePolicy) *Inspector {
 	return &Inspector{src: src, policy: policy, observers: map[string]source.Observer{}}
 }
 
-// Look inspects the lock name. The result is that of Inspect, together with what earlier
-// inspections have shown.
+// Look inspects the lock name. The result is that of Inspect, combined with earlier inspections.
 func (i *Inspector) Look(ctx context.Context, name string) (Sighting, error) {
 	observer := i.take(name)
 	if observer == nil {
@@ -63,7 +62,7 @@ func (i *Inspector) take(name string) source.Observer {
 	return observer
 }
 
-// keep keeps an observer, in place of another one if there are too many.
+// keep keeps an observer, and drops another one if there are too many.
 func (i *Inspector) keep(name string, observer source.Observer) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,7 +76,7 @@ func (i *Inspector) keep(name string, observer source.Observer) (err error) {
 	return err
 }
 
-// StalePolicy is that of NewInspector.
+// StalePolicy returns the policy given to NewInspector.
 func (i *Inspector) StalePolicy() StalePolicy { return i.policy }
 
 // Close closes the observers.
@@ -95,19 +94,18 @@ func observe(ctx context.Context, src Source, name string, policy StalePolicy) (
 	return within(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, policy) }, discard[source.Observer])
 }
 
-// BreakOptions say which lock Break is to break.
+// BreakOptions select the lock that Break breaks.
 type BreakOptions struct {
-	// Token, if not empty, names the one acquisition that is meant.
+	// Token, if not empty, selects one acquisition.
 	Token string
-	// Alive allows to break the lock of a live holder.
+	// Alive permits breaking the lock of a live holder.
 	Alive bool
 	StalePolicy
 }
 
-// Break breaks the lock name if its holder is dead, and watches the holder until that is
-// certain. The sighting is the last one before. The error is a *HeldError if the holder is alive
-// (unless opt.Alive), or if the lock is not the one that opt.Token names; ErrFree if no process
-// holds it.
+// Break breaks the lock name if its holder is dead, and watches the holder until that is certain. It
+// returns the last sighting before the break. The error is a *HeldError if the holder is alive (unless
+// opt.Alive), or if the lock is not the one that opt.Token selects; ErrFree if no process holds it.
 func Break(ctx context.Context, src Source, name string, opt BreakOptions) (Sighting, error) {
 	observer, err := observe(ctx, src, name, opt.StalePolicy)
 	if err != nil {
@@ -141,7 +139,7 @@ func breakObserved(ctx context.Context, observer source.Observer, name string, o
 	}
 }
 
-// breakDead breaks a lock whose holder was seen dead, unless the holder is alive after all.
+// breakDead breaks a lock whose holder was seen dead, unless the holder turns out to be alive.
 func breakDead(ctx context.Context, observer source.Observer, name string, seen Sighting) (Sighting, error) {
 	err := tell(ctx, observer, observer.Break)
 	if errors.Is(err, ErrHeld) {

@@ -8,13 +8,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// firstInspection is how long a waiter leaves a lock alone before it inspects the holder. A
-// lock that changes hands quickly is acquired sooner, and attempts cost less than inspections.
+// firstInspection is how long a waiter only tries to acquire a lock before it inspects the holder. A lock
+// that changes hands quickly is acquired sooner, and attempts cost less than inspections.
 const firstInspection = 50 * time.Millisecond
 
-// A lock that is free at every inspection and held at every attempt changes hands quickly, or
-// the source contradicts itself. After so many such inspections an acquisition pauses between
-// attempts, and ends if it does not wait.
+// A lock that is free at every inspection and held at every attempt changes hands quickly, or the source
+// contradicts itself. After contradictedOnce such inspections an acquisition pauses between attempts, and
+// after contradictedMost it ends if it does not wait.
 const (
 	contradictedOnce = 3
 	contradictedMost = 50
@@ -46,7 +46,7 @@ func (a *acquisition) inspect(ctx context.Context) (again bool, err error) {
 		if err := tell(ctx, a.contender, a.contender.Break); err != nil && !errors.Is(err, ErrHeld) {
 			return false, err
 		}
-		return a.contradicted() // if the holder has come back to life, the next inspection shows it
+		return a.contradicted() // if the holder has resumed, the next inspection shows it
 	case StateHeld:
 		if a.mode == ifFree {
 			return false, i.held(a.name)
@@ -57,7 +57,7 @@ func (a *acquisition) inspect(ctx context.Context) (again bool, err error) {
 			}
 		}
 		if seen.Age != source.Unknown && seen.Age < time.Since(a.pacing.began) {
-			a.pacing.pauses.Slow() // another process acquired the lock meanwhile, so others wait, too
+			a.pacing.pauses.Slow() // another process acquired the lock meanwhile, so others are waiting as well
 		}
 	case StateSuspect: // every mode that inspects watches the holder until it is clear
 	}
@@ -77,8 +77,8 @@ func (a *acquisition) contradicted() (again bool, err error) {
 	return i.contradictions < contradictedOnce, nil
 }
 
-// held is the error that names the holder. Its age is that of now: the last inspection may be
-// seconds old.
+// held is the error that names the holder. It adds the time since the last inspection, which may be
+// seconds, to the lock's age.
 func (i *inspection) held(name string) error {
 	seen := i.seen
 	if seen.Age != source.Unknown {
@@ -87,7 +87,7 @@ func (i *inspection) held(name string) error {
 	return &HeldError{Name: name, Sighting: seen}
 }
 
-// limit shortens a pause where an inspection is due earlier.
+// limit shortens a pause if an inspection is due earlier.
 func (i *inspection) limit(pause time.Duration) time.Duration {
 	due := max(time.Until(i.due), 0)
 	switch {

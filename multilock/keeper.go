@@ -8,12 +8,12 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// keeper renews one lock and ends its validity in time. It never blocks in the source: each
-// renewal runs in a goroutine of its own, one at a time, since on a hard NFS mount it may hang
-// for as long as the server is away.
+// keeper renews one lock and ends its validity in time. It never blocks in the source: each renewal runs in
+// its own goroutine, one at a time, because on a hard NFS mount it may hang for as long as the server is
+// down.
 //
-// The keeper's goroutine starts when the first renewal is due: a lock that is held briefly
-// never needs it, and starting one costs as much as several system calls.
+// The keeper's goroutine starts when the first renewal is due: a lock that is held briefly never needs it,
+// and starting one costs as much as several system calls.
 type keeper struct {
 	lock  *Lock
 	beat  time.Duration
@@ -28,8 +28,8 @@ func startKeeper(l *Lock, beat time.Duration) *keeper {
 	return k
 }
 
-// halt ends the keeper and waits for it. A renewal that hangs goes on; it can only touch the
-// lock of this acquisition.
+// halt ends the keeper and waits for it. A renewal that hangs continues; it can only affect this
+// acquisition's lock.
 func (k *keeper) halt() {
 	if k.start.Stop() {
 		close(k.done) // it never ran
@@ -42,10 +42,10 @@ func (k *keeper) halt() {
 	<-k.done
 }
 
-// run wakes at least every half heartbeat: timers of the runtime do not count suspended time,
+// run wakes up at least every half heartbeat interval: timers of the runtime do not count suspended time,
 // so this is how a machine that slept finds out.
 //
-// It goes on renewing when the validity is over. The lock may still be in place, and until the
+// It continues to send heartbeats when the validity is over. The lock may still be in place, and until the
 // holder releases it, processes that cannot be stopped may work under it.
 func (k *keeper) run() {
 	defer close(k.done)
@@ -66,7 +66,7 @@ func (k *keeper) run() {
 			}
 		case <-timer.C:
 		}
-		_ = k.lock.usable() // ends the tenure if it is over
+		_ = k.lock.usable() // ends the validity if its time is over
 		if !busy && last.Elapsed() >= k.beat {
 			last, busy = boottime.Now(), true
 			go func() { results <- k.lock.renew(ctx) }()
@@ -75,13 +75,13 @@ func (k *keeper) run() {
 	}
 }
 
-// gone reports whether the source itself said that the lock is lost.
+// gone reports whether the source itself reported that the lock is lost.
 func (k *keeper) gone(err error) bool {
 	var lost *LostError
 	return errors.As(err, &lost) && lost.Err != nil
 }
 
-// pause is the time until something is due.
+// pause is the time until the next action is due.
 func (k *keeper) pause(last boottime.Instant, busy bool) time.Duration {
 	next := k.beat / 2
 	if !busy {

@@ -147,8 +147,8 @@ func TestLateRecoveryDoesNotRestoreTheLock(t *testing.T) {
 	})
 }
 
-// A renewal that began before Release finds the lock gone after it. Release did that; the lock is
-// not lost.
+// A renewal that began before Release finds the lock gone afterwards. The release is the reason; the lock
+// is not lost.
 // Rule: release
 func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -167,9 +167,9 @@ func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
 	})
 }
 
-// A heartbeat is due after a tenth of the TTL, and half a minute at most. That counts from the
-// start of the one before, however long it takes, and for the first one from the acquisition,
-// however long that took.
+// A heartbeat is due after a tenth of the TTL, and after half a minute at most. That counts from the start
+// of the previous one, however long it takes, and for the first one from the acquisition, however long that
+// took.
 // Rule: heartbeat
 func TestSlowRenewalsComeInTime(t *testing.T) {
 	for ttl, beat := range map[time.Duration]time.Duration{100 * time.Second: 10 * time.Second, ttl: beat} {
@@ -192,7 +192,7 @@ func TestSlowRenewalsComeInTime(t *testing.T) {
 	}
 }
 
-// A release ends the context of a renewal that is under way.
+// A release ends the context of a renewal in progress.
 // Rule: release
 func TestReleaseEndsTheContextOfARenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

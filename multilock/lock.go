@@ -13,42 +13,41 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Lock is a lock that this process acquired. A keeper renews it until Release.
-// Release must be called in any case, after a loss too. Methods are safe for
-// concurrent use.
+// Lock is a lock that this process acquired. A keeper renews it until Release. Always call Release, even
+// after a loss. Methods are safe for concurrent use.
 type Lock struct {
-	name   string
-	jobKey process.JobKey // "" without a job
-	lease  source.Lease
-	tenure time.Duration
-	spare  time.Duration    // from the end of the tenure until others may have the lock
-	ends   boottime.Instant // when it is over whatever happens; zero if it is renewed
-	ctx    context.Context  //nolint:containedctx // the lock's own lifetime, handed out by Context
-	cancel context.CancelCauseFunc
-	keeper *keeper
-	shared bool         // it is a part in a lock that others share
-	turn   *source.Turn // is told of the release; may be nil
-	taken  time.Time
+	name     string
+	jobKey   process.JobKey // "" without a job
+	lease    source.Lease
+	validity time.Duration
+	margin   time.Duration    // from the end of the validity until others may acquire the lock
+	ends     boottime.Instant // when a timed lock expires; zero if the lock is renewed
+	ctx      context.Context  //nolint:containedctx // the lock's own lifetime, handed out by Context
+	cancel   context.CancelCauseFunc
+	keeper   *keeper
+	shared   bool         // it is one reader's part of a shared lock
+	turn     *source.Turn // is notified of the release; may be nil
+	taken    time.Time
 
 	releasing sync.Mutex // one Release at a time; guards giving
-	giving    chan error // the outcome of a release under way, nil if there is none
+	giving    chan error // the outcome of a release in progress, nil if there is none
 	mu        sync.Mutex
 	leaving   bool             // Release has begun
 	good      boottime.Instant // start of the last confirmed renewal
-	renewed   chan struct{}    // closed when good moves; nil until it is asked for
+	renewed   chan struct{}    // closed when good changes; nil until it is asked for
 	lost      *LostError
 	released  bool
 }
 
 func newLock(ctx context.Context, src Source, name string, lease source.Lease, t terms, turn *source.Turn) *Lock {
-	l := &Lock{name: name, turn: turn, jobKey: t.key, taken: time.Now(), lease: lease, tenure: t.claim().Tenure(), ends: ends(lease), good: lease.Since()}
+	l := &Lock{name: name, turn: turn, jobKey: t.key, taken: time.Now(), lease: lease, validity: t.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
-		l.spare = t.TTL - l.tenure
+		l.margin = t.TTL - l.validity
 	}
 	l.ctx, l.cancel = context.WithCancelCause(withHeld(context.WithoutCancel(ctx), src, l))
 	beat := t.heartbeat()
 	if !l.ends.IsZero() {
-		beat = min(beat, max(l.left()/10, time.Millisecond)) // the time is the source's, not the terms'
+		beat = min(beat, max(l.left()/10, time.Millisecond)) // the source sets the time, not the terms
 	}
 	if beat > 0 {
 		l.keeper = startKeeper(l, beat)
@@ -56,7 +55,7 @@ func newLock(ctx context.Context, src Source, name string, lease source.Lease, t
 	return l
 }
 
-// ends is when a lease is over by time alone, zero if it is not.
+// ends is when a timed lease expires, zero if it is not timed.
 func ends(lease source.Lease) boottime.Instant {
 	if timed, ok := lease.(source.Timed); ok {
 		return timed.Ends()
@@ -64,16 +63,19 @@ func ends(lease source.Lease) boottime.Instant {
 	return boottime.Instant{}
 }
 
-// Context is cancelled when the lock is lost, with a *LostError as its cause, or
-// released, with ErrReleased. It carries the values of the context given to
-// Acquire, but not its end: that was the limit of the wait.
+// Context is cancelled when the lock is lost, with a *LostError as its cause, or released, with
+// ErrReleased. It carries the values of the context given to Acquire, but not its end, which only limited
+// the wait.
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Record is what others can read about the lock.
 func (l *Lock) Record() source.Record { return l.lease.Record() }
 
-// Remaining is how long the lock stays valid if no renewal succeeds from now on: zero once it is
-// lost. It counts suspended time.
+// Age is the time since the lock was acquired.
+func (l *Lock) Age() time.Duration { return time.Since(l.taken) }
+
+// Remaining is how long the lock stays valid if no renewal succeeds from now on: zero once it is lost. It
+// counts suspended time.
 func (l *Lock) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,34 +85,34 @@ func (l *Lock) Remaining() time.Duration {
 	return max(l.left(), 0)
 }
 
-// Grace is the time left to end a job: until other processes may have the lock, if no renewal
-// succeeds meanwhile. Once the lock is lost it is at most a fifth of the TTL, since a forced
-// break ignores the TTL. It is zero when that time has passed, for a timed lock that is over,
-// and after Release. It counts suspended time.
+// Grace is the time left to end a job: until other processes may acquire the lock, if no renewal succeeds
+// meanwhile. Once the lock is lost it is at most a fifth of the TTL, because a forced break ignores the
+// TTL. It is zero when that time has passed, for a timed lock that is over, and after Release. It counts
+// suspended time.
 func (l *Lock) Grace() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := max(l.left()+l.spare, 0)
+	left := max(l.left()+l.margin, 0)
 	switch {
 	case l.released:
 		return 0
 	case l.lost != nil:
-		return min(left, l.spare)
+		return min(left, l.margin)
 	}
 	return left
 }
 
-// Deadline is until when a lock is valid if it is not renewed any more.
+// Deadline is the time until which a lock is valid if it is not renewed any more.
 type Deadline struct {
-	// Until is when the holder has to stop, Others when other processes may have the lock.
+	// Until is when the holder has to stop, Others when other processes may acquire the lock.
 	Until, Others boottime.Instant
-	// Renewed is closed when a renewal has moved both. It is never closed once the lock is
-	// lost or released, nor for a Timed lock.
+	// Renewed is closed when a renewal has moved both. It is never closed once the lock is lost or
+	// released, nor for a Timed lock.
 	Renewed <-chan struct{}
 }
 
-// Deadline has Remaining and Grace as moments, for a process that watches over the work under
-// the lock in place of this one. After a forced break others may have the lock earlier.
+// Deadline returns Remaining and Grace as instants, for a process that watches the work under the lock in
+// place of this one. After a forced break others may acquire the lock earlier.
 func (l *Lock) Deadline() Deadline {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,25 +121,24 @@ func (l *Lock) Deadline() Deadline {
 	}
 	until := l.ends
 	if until.IsZero() {
-		until = l.good.Add(l.tenure)
+		until = l.good.Add(l.validity)
 	}
-	return Deadline{Until: until, Others: until.Add(l.spare), Renewed: l.renewed}
+	return Deadline{Until: until, Others: until.Add(l.margin), Renewed: l.renewed}
 }
 
-// Timed says whether the lock is over at a fixed moment, Remaining from now,
-// whatever happens until then.
+// Timed reports whether the lock ends at a fixed time, Remaining from now, and is not renewed.
 func (l *Lock) Timed() bool { return !l.ends.IsZero() }
 
-// left is what remains of the tenure.
+// left is what remains of the lock's validity.
 func (l *Lock) left() time.Duration {
 	if !l.ends.IsZero() {
 		return -l.ends.Elapsed()
 	}
-	return l.tenure - l.good.Elapsed()
+	return l.validity - l.good.Elapsed()
 }
 
-// Verify checks with the source that the lock is held. The error is a *LostError if it is lost,
-// ErrReleased after Release, and any other if the source cannot tell.
+// Verify checks with the source that the lock is held. The error is a *LostError if it is lost, ErrReleased
+// after Release, and any other if the source cannot answer.
 func (l *Lock) Verify(ctx context.Context) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -146,23 +147,22 @@ func (l *Lock) Verify(ctx context.Context) error {
 	return err
 }
 
-// Fence returns this acquisition's fencing token: a number larger than any that
-// an earlier holder of this name was given. Each call gives a larger one. The
-// error is ErrUnsupported if the source has none, or for a part in a lock that is shared,
-// whose numbers would not be those of the lock; or as for Verify.
+// Fence returns a fencing token for this acquisition: a number larger than any that an earlier holder of
+// this name got. Each call returns a larger one. The error is ErrUnsupported if the source has no tokens,
+// or for a reader of a shared lock, whose numbers would not be those of the lock; otherwise as for Verify.
 func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 	if l.shared {
 		return 0, ErrUnsupported
 	}
 	number, err := underLock(ctx, l, func() (uint64, error) { return l.lease.Fence(ctx) })
 	if ended := l.usable(); ended != nil {
-		return 0, ended // it took so long that the number may be a successor's business by now
+		return 0, ended // it took so long that a later holder may already have got a number
 	}
 	return number, err
 }
 
-// JobEnviron is what the processes of a job under the lock have in their environment: they are
-// known by the last entry, which is a secret (ForJob).
+// JobEnviron is what the processes of a job under the lock need in their environment: the last entry, which
+// is secret, identifies them (ForJob).
 func (l *Lock) JobEnviron() []string {
 	entries := []string{process.TokenEntry(l.Record().Token)}
 	if l.jobKey != "" {
@@ -171,11 +171,10 @@ func (l *Lock) JobEnviron() []string {
 	return entries
 }
 
-// MarkJob records the process groups that work under the lock, source.MaxGroups at most, in
-// the place of those that were recorded before: while a process of one of them lives, the
-// holder counts as alive on this host even if this process dies. No group takes that back:
-// to be done before another job is started after those that are over. The error is
-// ErrUnsupported if the source keeps no such mark, or as for Verify.
+// MarkJob records the process groups that work under the lock, at most source.MaxGroups, in place of those
+// recorded before. While a process of one of them lives, the holder counts as alive on this host even if
+// this process dies. A call without groups clears the record; make it between the end of one job and the
+// start of the next. The error is ErrUnsupported if the source has no such record, otherwise as for Verify.
 func (l *Lock) MarkJob(ctx context.Context, jobs ...process.Group) error {
 	if len(jobs) > source.MaxGroups {
 		why := fmt.Sprintf("at most %d can be noted in a lock", source.MaxGroups)
@@ -185,8 +184,7 @@ func (l *Lock) MarkJob(ctx context.Context, jobs ...process.Group) error {
 	return err
 }
 
-// underLock makes a call about the lease while the lock is held, as far as this process
-// can tell.
+// underLock makes a call about the lease while the lock is held, as far as this process knows.
 func underLock[T any](ctx context.Context, l *Lock, call func() (T, error)) (T, error) {
 	var none T
 	if err := l.usable(); err != nil {
@@ -199,12 +197,10 @@ func underLock[T any](ctx context.Context, l *Lock, call func() (T, error)) (T, 
 	return value, err
 }
 
-// Release frees the lock: it stops the keeper, waits for it, and gives the lock
-// back. The error is a *LostError if the lock was lost before, ErrReleased
-// after an earlier success, and joined to ErrUnsure if ctx ended before the
-// source confirmed; then the lock is free after its TTL at the latest, and
-// Release may be called again. A ctx that has ended already, as in a deferred
-// call after a signal, leaves the source a few seconds.
+// Release releases the lock, after it has stopped the keeper. The error is a *LostError if the lock was
+// lost before, ErrReleased after an earlier success, and joined to ErrUnsure if ctx ended before the source
+// confirmed; in that case the lock is free after its TTL at the latest, and Release may be called again. If
+// ctx has already ended, as in a deferred call after a signal, the source still gets a few seconds.
 func (l *Lock) Release(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -237,9 +233,9 @@ func (l *Lock) leave() {
 	l.leaving = true
 }
 
-// give asks the source to free the lock, in one call at a time: of two, one would find the lock
-// gone, and report a break. So a call that outlasted an earlier Release is awaited, and repeated
-// only if it failed.
+// give asks the source to release the lock, one call at a time: of two concurrent calls, one would find the
+// lock gone, and report a break. So it waits for a call that an earlier Release left running, and repeats
+// it only if it failed.
 func (l *Lock) give(ctx context.Context) error {
 	if l.giving == nil && ctx.Done() == nil {
 		return l.lease.Release(ctx)
@@ -282,8 +278,8 @@ func (l *Lock) Detach() error {
 	return err
 }
 
-// finish marks the lock as released. A lock whose validity was over counts as lost even if it
-// was still there to release: the holder had to stop before.
+// finish marks the lock as released. A lock whose validity was over counts as lost even if it was still
+// there to release: the holder had to stop before.
 func (l *Lock) finish(err error) error {
 	if l.turn != nil {
 		l.turn.Gave(time.Since(l.taken))
@@ -315,7 +311,7 @@ func (l *Lock) isReleased() bool {
 	return l.released
 }
 
-// usable says whether the lock may be acted upon, by this process's own clock.
+// usable reports whether the lock is valid, by this process's own clock.
 func (l *Lock) usable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -358,7 +354,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	return nil
 }
 
-// missing is for a call that found the lock gone. Once Release has begun that is its doing, and
+// missing handles a call that found the lock gone. If Release has begun, the release is the cause, and
 // Release reports whether it came too late.
 func (l *Lock) missing(cause error) error {
 	l.mu.Lock()
@@ -373,16 +369,16 @@ func (l *Lock) missing(cause error) error {
 func (l *Lock) lose(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost == nil || l.lost.Err == nil { // the source's own word outranks mere silence
+	if l.lost == nil || l.lost.Err == nil { // a report from the source outranks a missed deadline
 		l.loseLocked(cause)
 	}
 	return l.lost
 }
 
 func (l *Lock) loseLocked(cause error) {
-	var told *LostError
-	if errors.As(cause, &told) && told.Err != nil {
-		cause = told.Err // what the source knows; how long it was silent we know better
+	var reported *LostError
+	if errors.As(cause, &reported) && reported.Err != nil {
+		cause = reported.Err // the source's reason; we know better for how long there was no heartbeat
 	}
 	l.lost = l.expired()
 	if cause != nil {
@@ -391,7 +387,7 @@ func (l *Lock) loseLocked(cause error) {
 	l.cancel(l.lost)
 }
 
-// expired is the loss of a lock whose tenure is over.
+// expired is the loss of a lock whose validity is over.
 func (l *Lock) expired() *LostError {
 	lost := &LostError{Name: l.name, Silence: l.good.Elapsed()}
 	if !l.ends.IsZero() {

@@ -40,8 +40,8 @@ func TestReleaseThatFailsMayBeRepeated(t *testing.T) {
 	})
 }
 
-// Two removals of one lock at a time could not tell the other's effect from a break: the second
-// waits for the first, even if that was given up.
+// Of two concurrent removals of one lock, neither could distinguish the other's effect from a break. So the
+// second release waits for the first, even if that was abandoned.
 // Rule: release
 func TestReleasesNeverOverlap(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -129,8 +129,8 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// A number that took longer to draw than the lock was valid may be smaller than one that a
-// successor has used by now.
+// A number that took longer to draw than the lock was valid may be smaller than one that a later holder has
+// already used.
 // Rule: fence, validity
 func TestFenceThatOutlastsTheTenureIsNotGivenOut(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -182,8 +182,8 @@ func TestRecordSaysWhoHolds(t *testing.T) {
 	})
 }
 
-// The time that is left for ending a job counts down to the moment in which others may have the
-// lock, whether or not it is valid until then, and is zero after that.
+// The time left for ending a job counts down to the moment at which others may acquire the lock, whether or
+// not the lock is valid until then, and stays zero after that.
 // Rule: validity
 func TestGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -202,7 +202,7 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// A forced break ignores the TTL: the job is not to go on for long.
+// A forced break ignores the TTL, so little time is left for the job.
 // Rule: loss
 func TestGraceOfALockThatWasBroken(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -235,7 +235,7 @@ func TestVerifyPassesOnWhatTheSourceSays(t *testing.T) {
 	})
 }
 
-// A release that goes on by itself is waited for, also by a caller without a time limit.
+// A release waits for an earlier one that is still running, even if its caller has no time limit.
 // Rule: release
 func TestPatientReleaseWaitsForAnEarlierOne(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -251,8 +251,7 @@ func TestPatientReleaseWaitsForAnEarlierOne(t *testing.T) {
 	})
 }
 
-// A lock that was released after its validity, because the source took so long, was not held for
-// a while.
+// A lock that was released after its validity, because the source was slow, was not held for a while.
 // Rule: release, validity
 func TestReleaseThatOutlastsTheTenureIsALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -277,7 +276,7 @@ func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
 	})
 }
 
-// Deadline is what Remaining and Grace go by, and each renewal moves it.
+// Remaining and Grace follow from Deadline, and each renewal moves it.
 // Rule: validity
 func TestDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -301,7 +300,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// A deferred Release after a signal frees the lock, though its context has ended.
+// A deferred Release after a signal releases the lock, though its context has ended.
 // Rule: release
 func TestReleaseWithAnEndedContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

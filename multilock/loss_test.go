@@ -18,7 +18,7 @@ func lostBecause(why error) *multilock.LostError {
 	return &multilock.LostError{Name: "nightly", Err: why}
 }
 
-// outlasts is a call that comes back when the tenure is over.
+// outlasts is a call that returns after the end of the validity.
 func outlasts(next error) action {
 	return func(context.Context) error {
 		time.Sleep(ttl)
@@ -26,7 +26,7 @@ func outlasts(next error) action {
 	}
 }
 
-// requireLost says that an error is a loss, and why.
+// requireLost checks that an error is a loss, and its reason.
 func requireLost(t *testing.T, err, why error) {
 	t.Helper()
 	var lost *multilock.LostError
@@ -34,7 +34,7 @@ func requireLost(t *testing.T, err, why error) {
 	require.Equal(t, why, lost.Err)
 }
 
-// What the source says first is the reason, and stays it.
+// The first reason that the source gives is kept.
 // Rule: loss
 func TestFirstReasonOfALossStays(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -49,7 +49,7 @@ func TestFirstReasonOfALossStays(t *testing.T) {
 	})
 }
 
-// Silence is only a reason as long as the source has not said more.
+// A missed deadline is only the reason until the source has reported another one.
 // Rule: loss
 func TestReasonOfTheSourceOutranksSilence(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -75,8 +75,8 @@ func TestLossWithoutAReason(t *testing.T) {
 	})
 }
 
-// A heartbeat that is confirmed after the lock's validity comes too late, whether or not a keeper
-// has noticed.
+// A heartbeat that is confirmed after the lock's validity comes too late, whether or not a keeper has
+// noticed.
 // Rule: validity, loss
 func TestVerificationThatOutlastsTheTenure(t *testing.T) {
 	opt := multilock.Options{TTL: ttl}
@@ -86,12 +86,12 @@ func TestVerificationThatOutlastsTheTenure(t *testing.T) {
 			lock := acquire(t, f, terms)
 			requireLost(t, lock.Verify(context.Background()), nil)
 			requireLost(t, lock.Release(context.Background()), nil)
-			time.Sleep(ttl) // a renewal of the keeper's is under way, too
+			time.Sleep(ttl) // meanwhile the keeper renews as well
 		})
 	}
 }
 
-// A verification during the release reports the release, and not a loss.
+// A verification during the release reports the release, not a loss.
 // Rule: release
 func TestVerificationDuringTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -118,8 +118,8 @@ func TestLateReleaseOfADetachedLock(t *testing.T) {
 	})
 }
 
-// A source may say that this very lock was released before: by a release whose answer came late,
-// or by another process with its token.
+// A source may report that this very lock was released before: by a release whose reply came late, or by
+// another process with its token.
 // Rule: release
 func TestSourceSaysThatItWasReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -132,8 +132,7 @@ func TestSourceSaysThatItWasReleased(t *testing.T) {
 	})
 }
 
-// The answer of a release that was given up is the answer to the next one, which is made anew
-// only if that failed.
+// The result of an abandoned release is the result of the next one, which only repeats a failed one.
 // Rule: release
 func TestAnswerOfAnEarlierRelease(t *testing.T) {
 	for answer, calls := range map[error]int{lostBecause(errBroken): 1, multilock.ErrReleased: 1, errServer: 2} {
@@ -165,7 +164,7 @@ func TestBreakByForceThatFails(t *testing.T) {
 	require.ErrorContains(t, err, "another acquisition")
 }
 
-// Nor does what happens later, or comes late, take the place of a reason.
+// Later events, and late replies, do not replace a reason either.
 // Rule: loss
 func TestReasonOutlastsTheTenure(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

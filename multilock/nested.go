@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// ErrSelfWait says that a wait for a lock would never end, because the caller holds the lock: its
-// context is that of the lock, or of the work in Do.
+// ErrSelfWait means that a wait for a lock would never end, because the caller holds the lock: its context
+// is that of the lock, or of the work in Do.
 var ErrSelfWait = errors.New("the caller holds the lock itself, so this wait would never end")
 
 // heldKey is the key of a context's innermost heldLock.
@@ -27,8 +27,8 @@ func withHeld(ctx context.Context, src Source, l *Lock) context.Context {
 	return context.WithValue(ctx, heldKey{}, &heldLock{src, l, outer})
 }
 
-// checkSelfWait refuses to wait for a lock under which the work of ctx runs. A context that does
-// not end with the lock may belong to work that outlives it.
+// checkSelfWait returns ErrSelfWait for a lock under which the work of ctx runs. It ignores a context that
+// does not end with the lock, which may belong to work that outlives the lock.
 func checkSelfWait(ctx context.Context, src Source, name string) error {
 	if ctx.Done() == nil || !reflect.TypeOf(src).Comparable() {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A lock that is taken again in the work under it would wait for its own release.
+// If work acquired its own lock again, it would wait for its own release.
 // Rule: none (reentrancy)
 func TestNestedDoIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -34,7 +34,7 @@ func TestNestedDoIsRefused(t *testing.T) {
 	})
 }
 
-// A wait ends at once if Refuse has something against the holder.
+// A wait ends at once if Refuse rejects the holder.
 // Rule: none (waiting)
 func TestRefuseEndsAWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

@@ -26,7 +26,7 @@ func TestTermsAreValidated(t *testing.T) {
 	tests := []struct {
 		terms multilock.Terms
 		want  string
-		fine  []string // calls for which the rule does not hold
+		fine  []string // calls to which the rule does not apply
 	}{
 		{multilock.Options{TTL: -time.Second}, `ttl "-1s": must be at least 100ms`, nil},
 		{multilock.Options{TTL: source.MinTTL - 1}, `ttl "99.999999ms": must be at least 100ms`, nil},
@@ -56,7 +56,7 @@ func TestTermsAreValidated(t *testing.T) {
 	}
 }
 
-// What a lock records and how it is renewed follows from its terms.
+// The terms determine what a lock records and how it is renewed.
 // Rule: none (options)
 func TestClaimOfTerms(t *testing.T) {
 	opt := multilock.Options{TTL: ttl, User: "ada", Command: "sync"}
@@ -82,7 +82,7 @@ func TestClaimOfTerms(t *testing.T) {
 	}
 }
 
-// The lock names the process that it is held for; without one the source says who we are.
+// The lock names the process that it is held for; without one the source adds our own identity.
 // Rule: record
 func TestOwnerIsTheHolder(t *testing.T) {
 	for owner, terms := range map[process.Identity]multilock.Terms{{}: multilock.Options{}, someone: multilock.OnBehalf{Owner: someone}} {
@@ -119,7 +119,7 @@ func TestErrorTexts(t *testing.T) {
 		is   error
 		want string
 	}{
-		{held(multilock.Holder{}), multilock.ErrHeld, `lock "nightly" is held by somebody unknown: it lives`},
+		{held(multilock.Holder{}), multilock.ErrHeld, `lock "nightly" is held by an unknown process: it lives`},
 		{held(multilock.Holder{Identity: host}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711: it lives`},
 		{held(multilock.Holder{Identity: host, User: "ada"}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711 by ada: it lives`},
 		{held(multilock.Holder{Identity: host, User: "ada", Command: "rsync"}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711 by ada: rsync: it lives`},

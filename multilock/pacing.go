@@ -14,12 +14,11 @@ const (
 	firstPause = 2 * time.Millisecond
 	// maxTryPause bounds the pauses of an acquisition that does not wait.
 	maxTryPause = 20 * time.Millisecond
-	// maxBack is the maximum backoff after a turn of one's own, in multiples of the longest
-	// pause. maxPromptBack is the maximum where waiters learn at once that the lock is free.
+	// maxBack is the maximum backoff after this process held the lock, in multiples of the longest pause.
+	// maxPromptBack is the maximum where waiters are notified at once that the lock is free.
 	maxBack       = 4
 	maxPromptBack = 200 * time.Microsecond
-	// deferral is the extra delay after a wake-up for a waiter that has waited less than it
-	// expects to.
+	// deferral is the extra delay after a wake-up for a waiter that has waited less than it expects to.
 	deferral = 500 * time.Microsecond
 )
 
@@ -27,7 +26,7 @@ const (
 type pacing struct {
 	pauses  bounded.Pauses
 	wake    <-chan struct{} // signals that the lock may be free; nil if the source has no such signal
-	turn    *source.Turn    // what this process remembers of its turns at the lock, or nil
+	turn    *source.Turn    // this process's record of its turns with the lock, or nil
 	began   time.Time
 	refused bool // an attempt found the lock held
 }
@@ -45,8 +44,8 @@ func newPacing(src Source, opt Options, m mode) pacing {
 	return pacing{pauses: bounded.Pauses{First: firstPause, Limit: poll}}
 }
 
-// begin begins a wait. A process that had the lock just now backs off first, so that others
-// get a turn; one in the queue has a place of its own.
+// begin begins a wait. A process that has just held the lock backs off first, so that others get a turn;
+// with Fair, the queue takes care of that.
 func (p *pacing) begin(ctx context.Context, src Source, a *acquisition) error {
 	p.began = time.Now()
 	if taking, ok := src.(source.TurnTaking); ok && !a.terms.Fair {
@@ -54,7 +53,7 @@ func (p *pacing) begin(ctx context.Context, src Source, a *acquisition) error {
 			return err
 		}
 	}
-	if p.pauses.Least < firstInspection { // otherwise one is due by then in any case
+	if p.pauses.Least < firstInspection { // otherwise an inspection is due by then in any case
 		a.inspection.due = time.Now().Add(firstInspection)
 	}
 	return nil
@@ -73,7 +72,7 @@ func (p *pacing) backOff(ctx context.Context, turns *source.Turns, a *acquisitio
 	return bounded.Sleep(ctx, back)
 }
 
-// subscribe asks for the wake-up signal once, and reports whether this call got it.
+// subscribe requests the wake-up signal once, and reports whether this call got it.
 func (p *pacing) subscribe(contender source.Contender) bool {
 	if p.wake != nil {
 		return false
@@ -89,7 +88,7 @@ func (p *pacing) acquired() {
 	}
 }
 
-// sleep waits for so long, or until a wake-up.
+// sleep waits for the pause, or until a wake-up.
 func (p *pacing) sleep(ctx context.Context, pause time.Duration) error {
 	woken, err := bounded.Wait(ctx, pause, p.wake)
 	if !woken || err != nil {

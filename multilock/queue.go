@@ -21,17 +21,16 @@ type QueuePosition struct {
 	alone  bool
 }
 
-// Enqueue queues for the lock name until no process that came earlier is ahead, or ctx ends. It
-// does not take the lock: the caller acquires it, and then calls Leave. Acquire does all of it
-// with Options.Fair.
+// Enqueue queues for the lock name until no process that came earlier is ahead, or ctx ends. It does not
+// acquire the lock: the caller acquires it, and then calls Leave. Acquire with Options.Fair does all of it.
 //
-// A process that waits outside of the queue may be faster. A dead one that is ahead is passed
-// over on the evidence on which its lock would be broken. The error is ErrUnsupported if the
-// source has no queues; a *QueuedError joined to context.Cause(ctx) names the process ahead.
+// A process that waits outside of the queue may be faster. A dead process that is ahead is skipped, on the
+// same evidence that would break its lock. The error is ErrUnsupported if the source has no queues; a
+// *QueuedError joined to context.Cause(ctx) names the process ahead.
 func Enqueue(ctx context.Context, src Source, name string, t Terms) (*QueuePosition, error) {
 	able, ok := source.Ability[source.Queueing](src, source.TraitQueue)
 	if !ok {
-		return nil, fmt.Errorf("stand in line for lock %q: %w", name, ErrUnsupported)
+		return nil, fmt.Errorf("join the queue for lock %q: %w", name, ErrUnsupported)
 	}
 	opt, err := t.terms().check(wait)
 	if err != nil {
@@ -50,8 +49,8 @@ func Enqueue(ctx context.Context, src Source, name string, t Terms) (*QueuePosit
 	return &QueuePosition{queue, w.ticket, w.alone}, nil
 }
 
-// Leave gives the position up, so that the next one may acquire the lock. It does not wait for
-// a source that does not answer: the others then find out as they find out about a death.
+// Leave gives up the position, so that the next waiter may acquire the lock. It does not wait for a source
+// that does not answer: the others then wait until the ticket is stale.
 func (p *QueuePosition) Leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
@@ -61,7 +60,7 @@ func (p *QueuePosition) Leave() {
 	if p.alone {
 		_, _ = bounded.Call(ctx, p.queue.Vacant)
 	}
-	_ = p.queue.Close() // it was only used here
+	_ = p.queue.Close() // the queue is not shared
 }
 
 // giveUp releases a ticket, and retries once: otherwise the waiters behind wait for its TTL.
@@ -74,11 +73,11 @@ func giveUp(ctx context.Context, ticket *Lock) {
 	_ = ticket.Detach()
 }
 
-// QueuedError says that other processes were ahead in the queue for a lock.
+// QueuedError means that other processes were ahead in the queue for a lock.
 type QueuedError struct {
 	Name  string
 	Ahead int
-	// Next is the ticket right ahead, as far as it was inspected.
+	// Next is the ticket right ahead, as of its last inspection.
 	Next Sighting
 }
 
@@ -93,8 +92,8 @@ func (e *QueuedError) Error() string {
 // Is makes errors.Is(err, ErrHeld) true: another process is to have the lock.
 func (e *QueuedError) Is(target error) bool { return target == ErrHeld }
 
-// ticketName orders tickets by their numbers. A waiter takes the number after the largest that it
-// sees; if two take the same, their marks decide.
+// ticketName orders tickets by their numbers. A waiter uses the number after the largest that it sees; if
+// two waiters use the same number, their marks decide.
 func ticketName(number uint64, mark string) string { return fmt.Sprintf("%020d-%s", number, mark) }
 
 // numberOf is the number of a ticket; ok is false for any other name.
@@ -112,13 +111,13 @@ type waiter struct {
 	mark   string // of its tickets
 	own    string // the ticket's name
 	ticket *Lock
-	since  time.Time // when it was drawn
-	first  int       // the most that were ahead: tickets drawn at the same time show later
+	since  time.Time // when the ticket was drawn
+	first  int       // the largest number of tickets ahead: those drawn at the same time appear later
 	ahead  []string  // the tickets ahead, the next one last
 	alone  bool      // the last listing showed no ticket behind
 	// watched are the tickets ahead that are inspected.
 	watched map[string]*watched
-	told    Sighting // of the ticket right ahead
+	next    Sighting // the last sighting of the ticket right ahead
 	behind  string   // the ticket whose release news reports
 	news    <-chan struct{}
 	stop    func()
@@ -128,7 +127,7 @@ type waiter struct {
 type watched struct {
 	source.Observer
 	seen   Sighting
-	passed bool      // no process waits with it, or that cannot be told
+	passed bool      // its waiter is gone, or that cannot be determined
 	at     time.Time // when the next inspection is due
 }
 
@@ -141,7 +140,7 @@ func (w *waiter) wait(ctx context.Context) error {
 		}
 		pause, err := w.step(ctx)
 		switch {
-		case err != nil && !w.bears(err):
+		case err != nil && !w.shouldRetry(err):
 			return err
 		case err != nil:
 			pause = trouble.Next()
@@ -170,26 +169,26 @@ func (w *waiter) behindAnother() bool {
 	return w.news != nil
 }
 
-// errUnlisted says that the own ticket is not in the listing. The listing comes from a cache, or
-// the ticket is lost, and another is drawn.
+// errUnlisted means that the own ticket is not in the listing: either the listing comes from a cache, or
+// the ticket is lost, and another one is drawn.
 var errUnlisted = errors.New("the own ticket is not in the queue")
 
-// isBorne reports whether to retry after an error. ErrUnsure is one of those: a ticket in doubt
-// is not a lock in doubt.
-func isBorne(err error) bool {
+// isRetryable reports whether to retry after an error. It includes ErrUnsure: a ticket in doubt is not a lock
+// in doubt.
+func isRetryable(err error) bool {
 	return errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure) || errors.Is(err, ErrHeld) || errors.Is(err, errUnlisted)
 }
 
-// bears reports whether to retry after an error, and passes it to the Trouble callback.
-func (w *waiter) bears(err error) bool {
+// shouldRetry reports whether to retry after an error, and passes it to the Trouble callback.
+func (w *waiter) shouldRetry(err error) bool {
 	if w.opt.Trouble != nil && (errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure)) {
 		w.opt.Trouble(err)
 	}
-	return isBorne(err)
+	return isRetryable(err)
 }
 
-// step draws a ticket if there is none, finds out what is ahead, and returns how long to pause: 0
-// if nothing is ahead.
+// step draws a ticket if there is none, finds the tickets ahead, and returns how long to pause: 0 if there
+// are none.
 func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 	names, err := bounded.Call(ctx, w.queue.Names)
 	if err != nil {
@@ -218,9 +217,8 @@ func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 	return max(min(next, w.pace()), leastQueued), nil
 }
 
-// draw takes the ticket after the last one. A long TTL of the lock does not apply to it: a dead
-// waiter should not delay the others for longer than the default, and a lost ticket only costs
-// its place.
+// draw draws the ticket after the last one. The ticket's TTL is at most the default, even if the lock's is
+// longer: a dead waiter should not delay the others for longer, and a lost ticket only costs its position.
 func (w *waiter) draw(ctx context.Context, names []string) error {
 	var last uint64
 	for _, name := range names {
@@ -242,8 +240,7 @@ func (w *waiter) draw(ctx context.Context, names []string) error {
 	return nil
 }
 
-// rank finds the tickets ahead: the smaller ones, except leftovers of the waiter's own earlier
-// attempts.
+// rank finds the tickets ahead: the smaller ones, except leftovers of the waiter's own earlier attempts.
 func (w *waiter) rank(names []string) {
 	w.ahead, w.alone = w.ahead[:0], true
 	for _, name := range names {
@@ -265,11 +262,11 @@ func (w *waiter) rank(names []string) {
 	}
 }
 
-// watch inspects the ticket right ahead, and those before it as long as all behind them seem to
-// be dead: so several silent holders are watched at the same time. It drops the tickets that it
-// passes over, and returns when the next inspection is due.
+// watch inspects the ticket right ahead, and those before it as long as all between seem to be dead: so
+// several stale tickets are watched at the same time. It drops the tickets that it skips, and returns when
+// the next inspection is due.
 func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
-	next, w.told = farNext, Sighting{}
+	next, w.next = farNext, Sighting{}
 	for silent := 0; silent < len(w.ahead); {
 		i := len(w.ahead) - 1 - silent
 		one, err := w.lookAt(ctx, w.ahead[i])
@@ -283,7 +280,7 @@ func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
 			continue
 		}
 		if silent == 0 {
-			w.told = one.seen
+			w.next = one.seen
 		}
 		if one.seen.State == StateHeld {
 			return next, nil
@@ -294,8 +291,8 @@ func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
 	return next, nil
 }
 
-// lookAt inspects a ticket if that is due. A ticket that cannot be judged or removed is passed
-// over: tickets only order the waiters.
+// lookAt inspects a ticket if that is due. A ticket that cannot be judged or removed is skipped: tickets
+// only order the waiters.
 func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
 	one, err := w.watcher(ctx, name)
 	if err != nil || time.Now().Before(one.at) {
@@ -303,7 +300,7 @@ func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
 	}
 	one.passed, err = w.judge(ctx, name, one)
 	switch {
-	case err != nil && (ctx.Err() != nil || isBorne(err)):
+	case err != nil && (ctx.Err() != nil || isRetryable(err)):
 		one.at = time.Time{}
 		return nil, err
 	case err != nil:
@@ -312,8 +309,8 @@ func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
 	return one, nil
 }
 
-// watcher returns the observer of a ticket. It does not inspect a new ticket for a while: mostly
-// that is released soon.
+// watcher returns the observer of a ticket. It does not inspect a new ticket for a while, because most
+// tickets are released soon.
 func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
 	if one := w.watched[name]; one != nil {
 		return one, nil
@@ -327,8 +324,8 @@ func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
 	return one, nil
 }
 
-// judge inspects a ticket, removes it if no process waits with it any more, and reports whether
-// to pass it over. It leaves a ticket in an unknown format alone.
+// judge inspects a ticket, removes it if its waiter is gone, and reports whether to skip it. It does not
+// remove a ticket in an unknown format.
 func (w *waiter) judge(ctx context.Context, name string, one *watched) (passed bool, err error) {
 	one.seen, err = ask(ctx, one, one.Look)
 	if err != nil {
@@ -348,7 +345,7 @@ func (w *waiter) judge(ctx context.Context, name string, one *watched) (passed b
 	return one.seen.Record.Foreign != "", nil
 }
 
-// leftHanging passes an error on. An observer that hangs is closed by the hanging call.
+// leftHanging returns err. An observer that hangs is closed by the hanging call.
 func (w *waiter) leftHanging(name string, err error) error {
 	if errors.As(err, new(*hungError)) {
 		delete(w.watched, name)
@@ -359,28 +356,28 @@ func (w *waiter) leftHanging(name string, err error) error {
 const (
 	// leaving bounds a release.
 	leaving = 5 * time.Second
-	// farBack is the place from which on pauses depend on how long turns take: each place ahead
-	// takes a while, and only the next waiter has to notice at once when it is empty. farthest
-	// bounds such pauses: if all waiters ahead leave, the lock is idle until one asks.
+	// farBack is the number of tickets ahead above which pauses depend on how long turns take: each ticket
+	// ahead takes a while, and only the next waiter has to notice at once when the lock is free. farthest
+	// bounds such pauses: if all waiters ahead leave, the lock is idle until the next attempt.
 	farBack  = 10
 	farthest = time.Minute
 	// patientFor bounds a pause, in multiples of the time waited so far.
 	patientFor = 4
 	// leastQueued is the shortest pause in a queue.
 	leastQueued = 5 * time.Millisecond
-	// firstGlance is the time before the first inspection of a ticket ahead, nextGlance that
-	// before another one of a ticket that could not be judged. farNext is later than any
-	// inspection. A holder that was alive is inspected after the next listing.
+	// firstGlance is the time before the first inspection of a ticket ahead, nextGlance the time before the
+	// next one of a ticket that could not be judged. farNext is later than any inspection. A holder that
+	// was alive is inspected after the next listing.
 	firstGlance = time.Second
 	nextGlance  = 5 * time.Second
 	farNext     = time.Hour
 )
 
-// pace is how long to pause: half of the time until all tickets ahead have had their turns, if
-// those take as long as turns have since this ticket was drawn. With more, after one long turn
-// waiters would sleep through their own, which makes turns seem long to the waiters behind. For
-// the same reason no pause is many times as long as the time waited: a waiter that draws its
-// ticket during a long turn knows no other.
+// pace is how long to pause: half of the time until all tickets ahead have had their turns, if those take
+// as long as the turns since this ticket was drawn. If it were more, waiters would oversleep their own
+// turns after one long turn, which makes turns seem long to the waiters behind. For the same reason no
+// pause is many times as long as the time waited: a waiter that draws its ticket during a long turn has
+// seen no other.
 func (w *waiter) pace() time.Duration {
 	ahead := len(w.ahead)
 	waited := time.Since(w.since)
@@ -399,10 +396,10 @@ func (w *waiter) forget() {
 	}
 }
 
-// explain adds to the end of ctx what was ahead.
+// explain adds what was ahead to the error, if ctx has ended.
 func (w *waiter) explain(ctx context.Context, cause error) error {
 	if ctx.Err() == nil || !errors.Is(cause, context.Cause(ctx)) || len(w.ahead) == 0 {
 		return cause
 	}
-	return errors.Join(cause, &QueuedError{Name: w.name, Ahead: len(w.ahead), Next: w.told})
+	return errors.Join(cause, &QueuedError{Name: w.name, Ahead: len(w.ahead), Next: w.next})
 }

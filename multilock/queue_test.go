@@ -14,11 +14,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// fakeQueue is a queue in which tickets stand as the test says, and whose locks are a fake's.
+// fakeQueue is a queue whose tickets the test sets, and whose locks are a fake's.
 type fakeQueue struct {
 	*fake
 	names []string
-	stale bool // a ticket that is drawn is not in the listing
+	stale bool // a new ticket is not in the listing
 }
 
 func (q *fakeQueue) Contend(ctx context.Context, name string, claim source.Claim, p multilock.StalePolicy) (source.Contender, error) {
@@ -36,7 +36,7 @@ func (q *fakeQueue) Tidy(context.Context, string) error          { return nil }
 func (q *fakeQueue) Close() error                                { return nil }
 func (q *fakeQueue) Names(ctx context.Context) ([]string, error) { return q.names, q.do(ctx, "names") }
 
-// newFakeQueue has somebody in it who came first.
+// newFakeQueue has a queue with an earlier waiter.
 func newFakeQueue() *fakeQueue {
 	return &fakeQueue{fake: newFake(), names: []string{fmt.Sprintf("%020d-%s", 1, source.NewToken())}}
 }
@@ -47,8 +47,7 @@ func limited(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// A cached listing of the queue, which lacks the waiter's own ticket, is repeated as rarely as
-// any other.
+// A cached listing of the queue, which lacks the waiter's own ticket, is repeated as rarely as any other.
 // Rule: queue
 func TestStaleListingOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestStaleListingOfAQueue(t *testing.T) {
 	})
 }
 
-// An observer is for one goroutine: one that hangs in a call is closed when it comes out.
+// An observer is for one goroutine: if a call to it hangs, it is closed when the call returns.
 // Rule: none (time limits)
 func TestHungLookAtATicket(t *testing.T) {
 	for _, where := range []step{look, breaks} {
@@ -84,7 +83,7 @@ func TestHungLookAtATicket(t *testing.T) {
 func TestSourceWithoutAQueue(t *testing.T) {
 	_, err := multilock.Acquire(t.Context(), newFake(), "nightly", multilock.Options{Fair: true})
 	require.ErrorIs(t, err, multilock.ErrUnsupported)
-	require.ErrorContains(t, err, `stand in line for lock "nightly"`)
+	require.ErrorContains(t, err, `join the queue for lock "nightly"`)
 }
 
 // Rule: none (messages)

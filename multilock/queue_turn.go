@@ -5,17 +5,17 @@ import (
 	"errors"
 )
 
-// errPassedOver says that the place in the queue was lost while the lock was asked for.
+// errPassedOver means that the ticket was lost during the acquisition.
 var errPassedOver = errors.New("the place in the queue was lost")
 
-// InTurn calls acquire, which takes the lock name, or one of several that share its queue.
-// With Options.Fair it first queues for the lock name, calls acquire when it is first, and
-// leaves the queue when acquire returns. The Terms that acquire gets are t without Fair.
+// InTurn calls acquire, which acquires the lock name, or one of several locks that share its queue. With
+// Options.Fair it first queues for the lock name, calls acquire when it is first, and leaves the queue when
+// acquire returns. The Terms that acquire gets are t without Fair.
 //
-// The context of acquire also ends when the place in the queue is lost, which happens when
-// this process stands still for the TTL of its ticket. Then InTurn queues anew, at the end:
-// the process that is first now makes so many attempts that one outside of the queue might
-// never find the lock free. Errors are those of Enqueue and of acquire.
+// The context of acquire also ends when the position in the queue is lost, which happens if this process
+// stops for the TTL of its ticket. InTurn then queues again, at the end: the process that is now first
+// makes so many attempts that a process outside of the queue might never find the lock free. Errors are
+// those of Enqueue and of acquire.
 func InTurn[T any](ctx context.Context, src Source, name string, t Terms, acquire func(context.Context, Terms) (T, error)) (T, error) {
 	return inTurn(ctx, src, name, t.terms(), func(ctx context.Context, t terms) (T, error) { return acquire(ctx, t) })
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Outcome reads the last committed result of the lock's name. The error is ErrNoResult if there
-// is none, ErrUnsupported if the source keeps no results, or as for Verify.
+// Outcome reads the last committed result of the lock's name. The error is ErrNoResult if there is none,
+// ErrUnsupported if the source stores no results, otherwise as for Verify.
 func (l *Lock) Outcome(ctx context.Context) (Result, error) {
 	return committing(ctx, l, func(c source.Committer) (Result, error) { return c.Outcome(ctx) })
 }
 
-// Commit records how the job under the lock ended, with the lock's name and token. For the
-// errors see source.Committer. If ctx ends before the source answers, the error is joined to
-// ErrUnsure: the call goes on, and may still record the result.
+// Commit records the result of the job under the lock, with the lock's name and token. For the errors see
+// source.Committer. If ctx ends before the source answers, the error is joined to ErrUnsure: the call
+// continues, and may still record the result.
 func (l *Lock) Commit(ctx context.Context, r Result) error {
 	record := l.Record()
 	r.Name, r.Token = record.Name, record.Token
@@ -30,8 +30,8 @@ func (l *Lock) Forget(ctx context.Context) error {
 	return unsureIfHung(err)
 }
 
-// unsureIfHung is for calls that change something: one that has not returned may have done so,
-// or do so later.
+// unsureIfHung is for calls that change something: a call that has not returned may have made its change,
+// or make it later.
 func unsureIfHung(err error) error {
 	if errors.As(err, new(*hungError)) {
 		return errors.Join(ErrUnsure, err)
@@ -39,7 +39,7 @@ func unsureIfHung(err error) error {
 	return err
 }
 
-// committing calls f, if the source keeps results.
+// committing calls f, if the source stores results.
 func committing[T any](ctx context.Context, l *Lock, f func(source.Committer) (T, error)) (T, error) {
 	c, ok := l.lease.(source.Committer)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// changes are the calls that change a result, recordings all that deal with one.
+// changes are the calls that change a result, recordings all calls about a result.
 func changes(lock *multilock.Lock) map[step]func(context.Context) error {
 	return map[step]func(context.Context) error{
 		commit: func(ctx context.Context) error { return lock.Commit(ctx, multilock.Result{Attempt: 1}) },
@@ -68,7 +68,7 @@ func TestResultsAfterTheTenure(t *testing.T) {
 	})
 }
 
-// The source's word that the lock is gone ends the lock.
+// A report from the source that the lock is gone ends the lock.
 // Rule: loss, commit
 func TestResultsFindTheLockLost(t *testing.T) {
 	for _, what := range []step{commit, forget, outcome} {
@@ -84,8 +84,8 @@ func TestResultsFindTheLockLost(t *testing.T) {
 	}
 }
 
-// A call that hangs when its context ends may have changed the result, or may do
-// so later. A question that hangs has changed nothing.
+// A call that hangs when its context ends may have changed the result, or may still change it. A read that
+// hangs has changed nothing.
 // Rule: I4, commit
 func TestResultsOfASourceThatHangs(t *testing.T) {
 	for _, what := range []step{commit, forget, outcome} {
@@ -108,7 +108,7 @@ func TestResultsOfASourceThatHangs(t *testing.T) {
 	}
 }
 
-// An answer that comes just after its context ended is an answer.
+// An answer that comes just after the context ended still counts.
 // Rule: I4, commit
 func TestCommitThatSettlesInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -159,7 +159,7 @@ func TestResultOK(t *testing.T) {
 	}
 }
 
-// timedFake gives leases that end by time, whatever their renewals say.
+// timedFake has leases that end by time, whatever their renewals report.
 type timedFake struct {
 	*fake
 	lasts time.Duration
@@ -190,8 +190,8 @@ type timedLease struct {
 
 func (l timedLease) Ends() boottime.Instant { return l.ends }
 
-// The source says when a timed lock is over. The options' TTL has no part in it,
-// whether it is longer or shorter, and renewals that succeed prolong nothing.
+// The source decides when a timed lock is over. The options' TTL does not matter, longer or shorter, and
+// successful renewals do not extend it.
 // Rule: none (docs/cooking.md)
 func TestTimedLockEndsAtItsTime(t *testing.T) {
 	for _, opt := range []multilock.Options{{}, {TTL: time.Second}, {TTL: time.Hour}} {
@@ -223,7 +223,7 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 	}
 }
 
-// A time may be much shorter than the beat that the options make.
+// The time may be much shorter than the heartbeat interval of the options.
 // Rule: none (docs/cooking.md)
 func TestShortTimeEndsInTime(t *testing.T) {
 	for _, lasts := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 20 * time.Second} {
@@ -238,7 +238,7 @@ func TestShortTimeEndsInTime(t *testing.T) {
 	}
 }
 
-// A detached lock has no keeper that could cancel its context in time, and still knows.
+// A detached lock has no keeper that could cancel its context in time, but still knows that it is over.
 // Rule: none (docs/cooking.md)
 func TestTimedLockDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,17 +12,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A lock whose name ends in ".shared" can be held by one writer, or by many readers. It consists
-// of ordinary locks of the same group: NAME, which a writer holds all the time, and a reader
-// while it enters; and a lock for each reader, NAME#reader-1 and so on. See
-// docs/decisions/0015-shared-locks.md.
+// A lock whose name ends in ".shared" can be held by one writer, or by many readers. It consists of
+// ordinary locks of the same group: NAME, which a writer holds all the time, and a reader while it enters;
+// and a lock for each reader, NAME#reader-1 and so on. See docs/decisions/0015-shared-locks.md.
 
-// sharedSuffix is the end of the names of locks that can be shared. It is in the name so that
-// every writer looks for readers, and only where there may be some.
+// sharedSuffix ends the names of locks that can be shared. It is in the name so that every writer looks for
+// readers, and only where there may be some.
 const sharedSuffix = ".shared"
 
-// readerMark stands between a name and the number of a reader, lookMark between a name and the
-// token of a process that looks for readers.
+// readerMark is between a name and the number of a reader, lookMark between a name and the token of a
+// process that looks for readers.
 const (
 	readerMark = "#reader-"
 	lookMark   = "#look-"
@@ -31,9 +30,8 @@ const (
 // MaxReaders is the maximum number of readers of a lock.
 const MaxReaders = 1000
 
-// Shareable reports whether a lock of that name can be shared: whether the name ends in
-// ".shared". Case does not count, here and among readers: on some filesystems db.Shared is the
-// same lock.
+// Shareable reports whether a lock of that name can be shared: whether the name ends in ".shared". Case is
+// ignored, here and among readers: on some filesystems db.Shared is the same lock.
 func Shareable(name string) bool {
 	runes := []rune(name)
 	at := len(runes) - len(sharedSuffix)
@@ -43,7 +41,7 @@ func Shareable(name string) bool {
 // ReaderName is the name of the lock that reader number i of a lock holds.
 func ReaderName(name string, i int) string { return name + readerMark + strconv.Itoa(i) }
 
-// ParseReaderName takes a reader's name apart. ok is false for any other name.
+// ParseReaderName splits a reader's name. ok is false for any other name.
 func ParseReaderName(lock string) (name string, i int, ok bool) {
 	at := strings.LastIndex(lock, readerMark)
 	if at < 0 || !Shareable(lock[:at]) {
@@ -56,24 +54,22 @@ func ParseReaderName(lock string) (name string, i int, ok bool) {
 	return lock[:at], i, true
 }
 
-// AcquireShared acquires the lock name as one of many readers. It waits until no writer holds
-// the lock, or is next to hold it, or until ctx ends. The name must end in ".shared".
+// AcquireShared acquires the lock name as one of many readers. It waits until no writer holds the lock, or
+// is next to hold it, or until ctx ends. The name must end in ".shared".
 //
-// Acquire and TryAcquire acquire such a lock as a writer. Once a writer is next, no reader
-// enters any more; it waits for the readers that have entered, or is refused. So a steady stream
-// of readers keeps no writer out. A dead reader's lock is broken on its own evidence, as any
-// lock is.
+// Acquire and TryAcquire acquire such a lock as a writer. Once a writer is next, no more readers enter;
+// Acquire waits for the readers that have entered, TryAcquire fails. So a steady stream of readers does not
+// starve a writer. A dead reader's lock is broken by evidence about that reader, like any lock.
 //
-// The guarantees are those of any Lock, but Fence is ErrUnsupported. The error is
-// source.ErrInvalid for another name, and for a source whose locks cannot be broken by evidence
-// or end by time alone. A reader that asks for the lock as a writer waits for itself.
+// The guarantees are those of any Lock, but Fence is ErrUnsupported. The error is source.ErrInvalid for
+// another name, and for a source whose locks cannot be broken by evidence or end by time alone. A reader
+// that acquires the lock as a writer waits for itself.
 func AcquireShared(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return share(ctx, src, name, t.terms(), wait)
 }
 
-// TryAcquireShared acquires the lock name as one of many readers, unless a live writer holds it
-// at this moment, be it only while it looks for readers. The error is then a *HeldError. See
-// AcquireShared.
+// TryAcquireShared acquires the lock name as one of many readers, unless a live writer holds it at this
+// moment, even if only while it looks for readers. The error is then a *HeldError. See AcquireShared.
 func TryAcquireShared(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return share(ctx, src, name, t.terms(), ifFree)
 }
@@ -105,23 +101,22 @@ func checkShared(src Source, name string) error {
 	var why string
 	switch {
 	case !Shareable(name):
-		why = fmt.Sprintf("a lock that can be shared has a name that ends in %q, for whoever takes it alone to know", sharedSuffix)
+		why = fmt.Sprintf("the name of a lock that can be shared must end in %q, so that exclusive holders know it", sharedSuffix)
 	case source.Denies(src, source.TraitPromptRelease):
 		why = "locks of this source are over by time, and cannot be shared"
 	case source.Denies(src, source.TraitBreakByEvidence):
-		why = "this source cannot tell whether a holder is dead: a reader that dies would keep all others out"
+		why = "this source cannot find out whether a holder is dead: a reader that dies would keep all others out"
 	default:
 		return nil
 	}
 	return &source.InvalidError{What: "shared lock", Got: name, Why: why}
 }
 
-// errEnteredLate says that the gate was lost before the reader's lock was there.
+// errEnteredLate means that the gate was lost before the reader had its lock.
 var errEnteredLate = errors.New("it took so long to enter that others may have come in between")
 
-// enter acquires the gate, which is the lock NAME, then a reader's lock under it, and releases
-// the gate. It verifies the gate once the reader's lock is there: so every later holder of the
-// gate finds that lock.
+// enter acquires the gate, which is the lock NAME, then a reader's lock under it, and releases the gate. It
+// verifies the gate after it has the reader's lock: so every later holder of the gate finds that lock.
 func enter(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
 	gate, err := openGate(ctx, src, name, t.Options, m)
 	if err != nil {
@@ -143,7 +138,7 @@ func enter(ctx context.Context, src Source, name string, t terms, m mode) (*Lock
 	return lock, nil
 }
 
-// dismiss releases a lock that is not needed any more. If that fails, its TTL frees it.
+// dismiss releases a lock that is not needed any more. If that fails, the lock is free after its TTL.
 func dismiss(ctx context.Context, lock *Lock) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
 	defer cancel()
@@ -153,8 +148,8 @@ func dismiss(ctx context.Context, lock *Lock) {
 // entering begins the command of a reader that holds the gate while it enters.
 const entering = "to share the lock: "
 
-// openGate acquires the gate. A call that does not wait for a writer does wait for other readers
-// that enter, though not for longer than they may need.
+// openGate acquires the gate. Even a call that does not wait for a writer waits for other readers that
+// enter, though not for longer than they may need.
 func openGate(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
 	opt.Command = entering + opt.command()
 	pause := bounded.Pauses{First: firstPause, Limit: DefaultPoll / 2}
@@ -170,13 +165,13 @@ func openGate(ctx context.Context, src Source, name string, opt Options, m mode)
 	}
 }
 
-// isEntering is a hint: it only decides how long to try again.
+// isEntering is a hint: it only decides how long to retry.
 func isEntering(seen Sighting) bool {
 	return strings.HasPrefix(seen.Record.Holder.Command, entering)
 }
 
-// register acquires the first free reader's lock. Under the gate no other process does that at
-// the same time. It uses a dead reader's lock only if no other is free.
+// register acquires the first free reader's lock. The gate ensures that only one process does that at a
+// time. It uses a dead reader's lock only if no other is free.
 func register(ctx context.Context, src Source, name string, t terms) (*Lock, error) {
 	names, err := bounded.Call(ctx, src.Names)
 	if err != nil {
@@ -201,8 +196,7 @@ func register(ctx context.Context, src Source, name string, t terms) (*Lock, err
 	return nil, &source.InvalidError{What: "shared lock", Got: name, Why: fmt.Sprintf("is shared by %d already, and more cannot", MaxReaders)}
 }
 
-// acquireAlone takes the lock name for one holder: a lock that readers can share once they
-// have left.
+// acquireAlone acquires the lock name for one holder; if readers can share the lock, after they have left.
 func acquireAlone(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
 	for {
 		lock, err := acquireName(ctx, src, name, t, m)
@@ -222,8 +216,8 @@ func acquireAlone(ctx context.Context, src Source, name string, t terms, m mode)
 	}
 }
 
-// awaitReaders returns when no reader is left. While the gate is held none enters, and the
-// listing shows those that have.
+// awaitReaders returns when no reader is left. While the gate is held no reader enters, and the listing
+// shows those that have.
 func awaitReaders(ctx context.Context, src Source, name string, opt Options, m mode, gate *Lock) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -234,9 +228,9 @@ func awaitReaders(ctx context.Context, src Source, name string, opt Options, m m
 	}
 	opt.Command, opt.Fair = "waiting for the readers of "+name, false
 	if m == skipInspect {
-		m = ifFree // a dead reader would be in the way for ever
+		m = ifFree // a dead reader would block the lock forever
 	}
-	if gate.keeper == nil && len(readers) > 0 { // a detached lock has none, but may have to wait here
+	if gate.keeper == nil && len(readers) > 0 { // a detached lock has no keeper, but may have to wait here
 		defer startKeeper(gate, max(gate.Record().TTL/10, time.Millisecond)).halt()
 	}
 	for _, reader := range readers {
@@ -249,11 +243,11 @@ func awaitReaders(ctx context.Context, src Source, name string, opt Options, m m
 	if len(readers) == 0 {
 		return gate.usable()
 	}
-	return gate.Verify(ctx) // by a clock that sleep does not stop; and the whole TTL begins here
+	return gate.Verify(ctx) // by a clock that counts suspended time; and the whole TTL begins here
 }
 
-// listReaders lists the readers' locks. A listing may come from a cache: it counts once it shows
-// a lock that was acquired for this purpose, after the gate.
+// listReaders lists the readers' locks. A listing may come from a cache: it only counts if it shows a lock
+// that was acquired for this purpose, after the gate.
 func listReaders(ctx context.Context, src Source, name string, opt Options) ([]string, error) {
 	mark := name + lookMark + source.NewToken()
 	probeOptions := Options{TTL: opt.TTL, Poll: opt.Poll, User: opt.User, Command: "looking for the readers of " + name}
@@ -275,12 +269,12 @@ func listReaders(ctx context.Context, src Source, name string, opt Options) ([]s
 			return nil, err
 		}
 	}
-	return nil, errors.Join(ErrUnsure, fmt.Errorf("lock %q: the list of locks does not show what was just taken, so who shares it cannot be told", name))
+	return nil, errors.Join(ErrUnsure, fmt.Errorf("lock %q: the list of locks does not show the lock that was just acquired, so its readers are not known", name))
 }
 
-// ReleaseShared releases the reader's lock of name that has this token, for a caller without the
-// Lock, such as a script whose lock a keeper renews. The sighting is the last one before. The
-// error is ErrFree if no reader has this token (any more).
+// ReleaseShared releases the reader's lock of name that has this token, for a caller without the Lock, such
+// as a script whose lock a keeper renews. It returns the last sighting before the release. The error is
+// ErrFree if no reader has this token (any more).
 func ReleaseShared(ctx context.Context, src Source, name, token string) (Sighting, error) {
 	if err := checkShared(src, name); err != nil {
 		return Sighting{}, err
@@ -298,7 +292,7 @@ func ReleaseShared(ctx context.Context, src Source, name, token string) (Sightin
 	return Sighting{}, ErrFree
 }
 
-// readersIn are the readers' locks in a listing; fresh reports whether it shows the mark.
+// readersIn returns the readers' locks in a listing; fresh reports whether the listing shows the mark.
 func readersIn(names []string, name, mark string) (readers []string, fresh bool) {
 	for _, lock := range names {
 		if of, _, ok := ParseReaderName(lock); ok && strings.EqualFold(of, name) {

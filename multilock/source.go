@@ -8,17 +8,17 @@ import (
 
 // Names from package source that users of a lock need.
 type (
-	// Source is a place where locks live; package fslock has one on a shared filesystem.
+	// Source stores locks; package fslock has one on a shared filesystem.
 	Source = source.Source
 	// Holder is the holder of a lock.
 	Holder = source.Holder
-	// Sighting is what an inspection of a lock showed. For its fields see source.Sighting.
+	// Sighting is the result of inspecting a lock. For its fields see source.Sighting.
 	Sighting = source.Sighting
-	// StalePolicy decides when the lock of a silent holder is stale.
+	// StalePolicy decides when the lock of a holder without heartbeats is stale.
 	StalePolicy = source.StalePolicy
 	// Result is how the job of a name ended. For its fields see source.Result.
 	Result = source.Result
-	// LostError says why a holder has lost its lock.
+	// LostError explains why a holder has lost its lock.
 	LostError = source.LostError
 )
 
@@ -32,35 +32,32 @@ const (
 
 // The errors of this package, and of its sources.
 var (
-	// ErrHeld says that another process holds the lock. Where the holder is known, it is
-	// wrapped in a *HeldError.
+	// ErrHeld means that another process holds the lock. If the holder is known, the error is a *HeldError.
 	ErrHeld = source.ErrHeld
-	// ErrFree says that no process holds the lock.
+	// ErrFree means that no process holds the lock.
 	ErrFree = source.ErrFree
-	// ErrLost says that the holder has lost the lock without releasing it. It is wrapped in a
-	// *LostError.
+	// ErrLost means that the holder has lost the lock without releasing it. The error is a *LostError.
 	ErrLost = source.ErrLost
-	// ErrReleased says that the lock was released before, through this value.
+	// ErrReleased means that the lock was released before, through this value.
 	ErrReleased = source.ErrReleased
-	// ErrUnsure says that the outcome is not known. The lock may be held, also by the caller;
-	// then its TTL frees it.
+	// ErrUnsure means that the outcome is unknown. The lock may be held, even by the caller; it is then
+	// free after its TTL.
 	ErrUnsure = source.ErrUnsure
-	// ErrPassing says that the source failed for a reason that may pass by itself. Acquire
-	// retries.
+	// ErrPassing means that the source failed for a reason that may be temporary. Acquire retries.
 	ErrPassing = source.ErrPassing
-	// ErrUnsupported says that the source does not support the call.
+	// ErrUnsupported means that the source does not support the call.
 	ErrUnsupported = source.ErrUnsupported
-	// ErrInvalid says that the call cannot succeed: a bad name, bad options, or a place that
-	// cannot hold locks. Nothing was created or lost.
+	// ErrInvalid means that the call cannot succeed: a bad name, bad options, or a place that cannot hold
+	// locks. Nothing was created or lost.
 	ErrInvalid = source.ErrInvalid
-	// ErrNoResult says that a name has no committed result.
+	// ErrNoResult means that a name has no committed result.
 	ErrNoResult = source.ErrNoResult
-	// ErrOver says that the fixed time of a timed lock is over. It is the cause of the
-	// *LostError with which such a lock ends.
+	// ErrOver means that the fixed time of a timed lock is over. It is the cause of the *LostError with
+	// which such a lock ends.
 	ErrOver = source.ErrOver
 )
 
-// HeldError names the holder of a lock (Sighting.Record.Holder), since when it holds it, and why it
+// HeldError names the holder of a lock (Sighting.Record.Holder), since when it holds the lock, and why it
 // counts as alive.
 type HeldError struct {
 	Name     string

@@ -13,14 +13,14 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// heldFor is the lock in the hands of somebody who is not worth a look for so long.
+// heldFor is a held lock whose next inspection is due after next.
 func heldFor(next time.Duration) multilock.Sighting {
 	held := node7(multilock.StateHeld)
 	held.Next = next
 	return held
 }
 
-// waitFor waits for a lock that is not to be had, for as long as that.
+// waitFor waits for a held lock, for that long.
 func waitFor(t *testing.T, src multilock.Source, d time.Duration, opt multilock.Options) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -30,7 +30,7 @@ func waitFor(t *testing.T, src multilock.Source, d time.Duration, opt multilock.
 	return err
 }
 
-// A lock that changes hands quickly is not looked at: attempts are cheap, looks are not.
+// A lock that changes hands quickly is not inspected: attempts are cheap, inspections are not.
 // Rule: none (waiting)
 func TestWaiterLooksWhenALookIsDue(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -49,7 +49,7 @@ func TestWaiterLooksWhenALookIsDue(t *testing.T) {
 	})
 }
 
-// What the end of the wait says of the holder's age is so then, however old the last look is.
+// At the end of the wait, the reported age is that of now, however old the last inspection is.
 // Rule: none (messages)
 func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -63,7 +63,7 @@ func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
 	})
 }
 
-// On a slow source a waiter looks at the holder at once: the next attempt is far.
+// On a slow source a waiter inspects the holder at once, because the next attempt is far away.
 // Rule: none (waiting)
 func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -75,8 +75,8 @@ func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
 	})
 }
 
-// A wake-up is for all waiters: those that did not get the lock start with short pauses again,
-// for it may be free soon.
+// A wake-up is for all waiters: those that did not acquire the lock restart with short pauses, because it
+// may soon be free.
 // Rule: none (waiting)
 func TestWakeUpMakesPausesShortAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -99,8 +99,7 @@ func TestWakeUpMakesPausesShortAgain(t *testing.T) {
 	})
 }
 
-// A try that was not asked to wait takes pauses only for a lock that seems to be free,
-// and short ones, whatever Poll is.
+// A call that does not wait only pauses if the lock seems to be free, and only briefly, whatever Poll is.
 // Rule: none (waiting)
 func TestElusiveLockIsSoonGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -117,7 +116,7 @@ func TestElusiveLockIsSoonGivenUp(t *testing.T) {
 	})
 }
 
-// Only looks in a row that contradict the attempts are counted.
+// Only consecutive inspections that contradict the attempts are counted.
 // Rule: none (waiting)
 func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -137,8 +136,8 @@ func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 	})
 }
 
-// That the holder came back to life before it was broken ends nothing: it is looked at
-// again, at once, and is what the error names.
+// If the holder resumes before it is broken, the acquisition continues: the holder is inspected again, at
+// once, and named in the error.
 // Rule: I2
 func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -155,7 +154,7 @@ func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 	})
 }
 
-// A context that ends between an attempt and a look leaves the source in peace.
+// If the context ends between an attempt and an inspection, the source is not called.
 // Rule: none (waiting)
 func TestEndBetweenAnAttemptAndALook(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -182,7 +181,7 @@ func TestClaimSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// A source that contradicts itself is spared all the same, and a slow one more.
+// Calls to a source that contradicts itself are limited all the same, and more so to a slow one.
 // Rule: none (waiting)
 func TestElusiveLockOfAWaiter(t *testing.T) {
 	for most, paced := range map[int]func(*fake) multilock.Source{
@@ -197,7 +196,7 @@ func TestElusiveLockOfAWaiter(t *testing.T) {
 	}
 }
 
-// Long pauses are cut short by a look that is due.
+// An inspection that is due shortens a long pause.
 // Rule: none (waiting)
 func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -211,7 +210,7 @@ func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
 	})
 }
 
-// That the wait is over as well does not make the holder the reason of a failure.
+// If the wait ends at the same time, a failure is still not blamed on the holder.
 // Rule: I4
 func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -227,7 +226,7 @@ func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
 	})
 }
 
-// A contender that comes late, and then is an error, leaves nothing to be closed.
+// A contender that comes late and then fails leaves nothing to close.
 // Rule: none (time limits)
 func TestSourceThatHangsAndThenFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
@@ -243,7 +242,7 @@ func TestSourceThatHangsAndThenFails(t *testing.T) {
 	})
 }
 
-// pacedFake is a source that is to be spared.
+// pacedFake is a source with a pace.
 type pacedFake struct {
 	*fake
 	least, most time.Duration
@@ -251,7 +250,7 @@ type pacedFake struct {
 
 func (f pacedFake) Pace() (least, most time.Duration) { return f.least, f.most }
 
-// pausesOf are those of a waiter for a lock that is held for good.
+// pausesOf returns a waiter's pauses for a lock that stays held.
 func pausesOf(t *testing.T, src multilock.Source, f *fake, opt multilock.Options) []time.Duration {
 	t.Helper()
 	f.on(try, fails(multilock.ErrHeld))
@@ -287,13 +286,13 @@ func TestPaceOfAWaiter(t *testing.T) {
 	}
 }
 
-// slow makes a source that wants pauses of two seconds at least.
+// slow makes a source that wants pauses of at least two seconds.
 func slow(most time.Duration) func(*fake) multilock.Source {
 	return func(f *fake) multilock.Source { return pacedFake{f, 2 * time.Second, most} }
 }
 
-// A long wait spares the processor and the file server: no two attempts are closer than half the
-// limit then, nor farther apart than it.
+// A long wait limits the load on the processor and the file server: consecutive attempts are then at least
+// half of the limit apart, and at most the limit.
 // Rule: none (waiting)
 func TestPausesOfALongWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {

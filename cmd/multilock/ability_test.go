@@ -19,7 +19,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A command that cannot work with a source says so before it does anything.
+// A command that cannot work with a source reports that before it does anything.
 func TestCommandsThatNeedMore(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	require.NoError(t, os.WriteFile(list, []byte("true\n"), 0o600))
@@ -31,7 +31,7 @@ func TestCommandsThatNeedMore(t *testing.T) {
 		"run --fail-after 2 -- true":           "run: --fail-after: this source keeps no history",
 		"run --fair --wait 9 -- true":          "run: --fair: this source has no queue",
 		"acquire --detach --ttl 9 --fair -w 9": "acquire: --fair: this source has no queue",
-		"wait":                                 "wait: this source cannot tell whether anything in it is held",
+		"wait":                                 "wait: this source cannot list whether anything in it is held",
 		"wait --members a":                     "wait: this source keeps no results of jobs",
 		"wait --expect 1":                      "wait: this source keeps no results of jobs",
 		"history":                              "history: this source keeps no history",
@@ -42,13 +42,13 @@ func TestCommandsThatNeedMore(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			p := newProgram(t)
 			got := p.run(append([]string{"--source", p.url("bare")}, strings.Fields(args)...)...)
-			require.Equal(t, ran{125, "", "multilock: " + lacks + ", and that is needed here; what it can do tells: multilock --source " + p.url("bare") + " doctor\n"}, got)
+			require.Equal(t, ran{125, "", "multilock: " + lacks + ", and that is needed here; see what it can do: multilock --source " + p.url("bare") + " doctor\n"}, got)
 			p.requireUntouched()
 		})
 	}
 }
 
-// A source's own word counts, with its reason, even where it has the methods.
+// A source's declaration counts, with its reason, even if it has the methods.
 func TestPromisesThatAreNotKept(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	require.NoError(t, os.WriteFile(list, []byte("true\n"), 0o600))
@@ -56,13 +56,13 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 		trait source.Trait
 		lacks string
 	}{
-		"break":                      {source.TraitBreakByForce, "break: this source does not let anybody break a lock"},
-		"clean":                      {source.TraitBreakByEvidence, "clean: this source does not tell whether a holder is dead"},
+		"break":                      {source.TraitBreakByForce, "break: this source cannot break a lock"},
+		"clean":                      {source.TraitBreakByEvidence, "clean: this source does not report whether a holder is dead"},
 		"batch --fence " + list:      {source.TraitFenceNumbers, "batch: --fence: this source has no fencing numbers"},
 		"batch " + list:              {source.TraitManifest, "batch: this source keeps no list of jobs about which hosts could agree"},
 		"run -n x --once -- true":    {source.TraitResults, "run: --once: this source keeps no results of jobs"},
 		"run -n x --every 9 -- true": {source.TraitOneClock, "run: --every: this source has no clock that all hosts read"},
-		"wait --allow-empty":         {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
+		"wait --allow-empty":         {source.TraitCheapBarrier, "wait: this source cannot list whether anything in it is held"},
 		"run --fair -w 9 true":       {source.TraitQueue, "run: --fair: this source has no queue"},
 		"history":                    {source.TraitHistory, "history: this source keeps no history"},
 	} {
@@ -71,7 +71,7 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 			p.promises = []source.Promise{{Trait: c.trait, Why: "it is a test"}}
 			command := append([]string{"--source", p.url("full"), "-g", "G"}, strings.Fields(args)...)
 			got := p.run(command...)
-			require.Equal(t, ran{125, "", "multilock: " + c.lacks + " (it is a test), and that is needed here; what it can do tells: multilock --source " +
+			require.Equal(t, ran{125, "", "multilock: " + c.lacks + " (it is a test), and that is needed here; see what it can do: multilock --source " +
 				p.url("full") + " -g G doctor\n"}, got)
 			p.requireUntouched()
 
@@ -90,7 +90,7 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 	}
 }
 
-// What is an extra is left out without a word.
+// Optional features are left out silently.
 func TestCommandsThatDegrade(t *testing.T) {
 	p := newProgram(t)
 	p.vars[place.EnvSource] = p.url("bare")
@@ -114,7 +114,7 @@ func TestCommandsThatDegrade(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(p.must("clean"), "broke lock y") }, watchdog, poll)
 }
 
-// The keeper of acquire opens the source that acquire was told.
+// The keeper opens the same source as acquire.
 func TestKeeperOfAnotherSource(t *testing.T) {
 	p := newProgram(t)
 	p.vars[place.EnvSource] = "bare://ada:secret@host:8029" + p.base
@@ -144,7 +144,7 @@ func TestKeeperOfAnotherSource(t *testing.T) {
 	require.Contains(t, p.must("status", "x"), "free", "it was given back when its owner had ended")
 }
 
-// Where the locks do not live in a directory, what jobs print is kept here.
+// If the locks are not in a directory, the output of jobs is stored in the current directory.
 func TestLogsOfABatch(t *testing.T) {
 	here := t.TempDir()
 	t.Chdir(here)

@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// acquired is what acquire --json prints.
+// acquired is the output of acquire --json.
 type acquired struct {
 	Name, Group, Token string
 	Fence              uint64
@@ -26,7 +26,7 @@ type acquired struct {
 	For                int `json:"for_pid"`
 }
 
-// owner is a process for whose lifetime locks are held.
+// owner starts a process that owns locks.
 func (s *station) owner() *running {
 	s.t.Helper()
 	path, err := exec.LookPath("cat")
@@ -34,8 +34,8 @@ func (s *station) owner() *running {
 	return begin(s.t, exec.Command(path))
 }
 
-// acquire takes a lock for the lifetime of an owner. Whatever keeper there is ends
-// with the test, because the owner does; and before the base, in which it writes then.
+// acquire acquires a lock for an owner. The keeper ends with the test, because the owner does. It ends before
+// the base directory is removed, because it still writes there.
 func (s *station) acquire(owner *running, args ...string) acquired {
 	s.t.Helper()
 	var a acquired
@@ -54,7 +54,7 @@ func TestAcquireAndRelease(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	owner := s.owner()
-	a := s.acquire(owner, "-n", "x", "-g", "G", "--ttl", "2s") // short, for the keeper to notice the release soon
+	a := s.acquire(owner, "-n", "x", "-g", "G", "--ttl", "2s") // short, so that the keeper soon notices the release
 	require.Equal(t, "x", a.Name)
 	require.Equal(t, "G", a.Group)
 	require.Equal(t, owner.PID(), a.For)
@@ -74,10 +74,10 @@ func TestAcquireAndRelease(t *testing.T) {
 	s.eventually("the keeper ends", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
 	twice := s.run(append(release, a.Token)...)
 	require.Equal(t, 122, twice.code)
-	require.Equal(t, "multilock: lock \"x\" is lost: nobody holds it any more\n", twice.stderr)
+	require.Equal(t, "multilock: lock \"x\" is lost: it is not held any more\n", twice.stderr)
 	events := s.history("-g", "G")
 	require.Equal(t, []string{"acquired", "released"}, happened(events))
-	require.Equal(t, owner.PID(), events[0].By.PID, "the lock is the owner's, in all that is said about it")
+	require.Equal(t, owner.PID(), events[0].PID, "the lock is the owner's, in all that is said about it")
 }
 
 func TestReleaseLeavesOthersAlone(t *testing.T) {
@@ -95,7 +95,7 @@ func TestReleaseLeavesOthersAlone(t *testing.T) {
 	cmd.Env = append(cmd.Env, "MULTILOCK_TOKEN="+second.Token)
 	got := s.finish(cmd)
 	require.Zero(t, got.code, got.stderr)
-	require.JSONEq(t, `{"schema": 1, "name": "x", "group": ".locks", "released": "`+second.Token+`"}`, got.stdout)
+	require.JSONEq(t, `{"schema": 1, "name": "x", "group": ".locks", "token": "`+second.Token+`"}`, got.stdout)
 }
 
 // The keeper renews the lock far beyond its TTL.
@@ -122,8 +122,8 @@ func TestOwnersEndReleases(t *testing.T) {
 	require.Contains(t, s.history("x")[1].Why, "process "+strconv.Itoa(owner.PID())+" ended")
 }
 
-// Without --pid the lock belongs to the script, not to a subshell that is gone
-// before the script's next line.
+// Without --pid the lock belongs to the script, and not to a subshell that ends before the script's next
+// line.
 func TestAcquireIsForTheCallingShell(t *testing.T) {
 	t.Parallel()
 	forms := map[string]string{
@@ -165,7 +165,7 @@ func TestAcquireWaits(t *testing.T) {
 	holder := s.hold("x")
 	got := s.run("acquire", "-n", "x", "--wait", "3s")
 	require.Equal(t, 124, got.code)
-	require.Contains(t, got.stderr, `the time to wait is over: lock "x" is held by`)
+	require.Contains(t, got.stderr, `timed out waiting: lock "x" is held by`)
 	owner := s.owner()
 	waiter := s.start("acquire", "-n", "x", "--wait", "forever", "--pid", strconv.Itoa(owner.PID()))
 	s.eventuallyWaiting()
@@ -174,7 +174,7 @@ func TestAcquireWaits(t *testing.T) {
 	require.Equal(t, token, s.lock("x").Token)
 }
 
-// Whoever ends an acquire that waits leaves no keeper behind that gets the lock later.
+// If a waiting acquire is terminated, no keeper remains that acquires the lock later.
 func TestStoppedAcquireLeavesNoKeeper(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL} {
@@ -193,7 +193,8 @@ func TestStoppedAcquireLeavesNoKeeper(t *testing.T) {
 	}
 }
 
-// A keeper's death is silence and no proof: the script that it kept the lock for goes on.
+// A dead keeper sends no heartbeats, but its script still runs: that proves nothing, and the script
+// continues.
 func TestKilledKeeper(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -208,8 +209,8 @@ func TestKilledKeeper(t *testing.T) {
 	require.Equal(t, "free", s.lock("x").State)
 }
 
-// A keeper that stood still while its script died and others took the lock does nothing
-// to the lock of those when it goes on.
+// A keeper was stopped while its script died and another process took over the lock. When it continues, it
+// leaves that lock alone.
 func TestStoppedKeeperLeavesTheSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -225,7 +226,7 @@ func TestStoppedKeeperLeavesTheSuccessorAlone(t *testing.T) {
 	s.must("release", "-n", "x", "--token", successor.Token)
 }
 
-// killKeeper returns when the keeper is dead.
+// killKeeper kills the keeper, and waits for its end.
 func (s *station) killKeeper(a acquired) {
 	s.t.Helper()
 	require.NoError(s.t, syscall.Kill(a.Keeper, syscall.SIGKILL))
@@ -247,11 +248,11 @@ func TestDetachedLock(t *testing.T) {
 
 	s.must("acquire", "-n", "x", "--detach", "--ttl", "2s")
 	s.must("run", "-n", "x", "--wait", "forever", "--", "true")
-	require.Equal(t, []string{"acquired", "released", "acquired", "broke", "acquired", "released"}, happened(s.history("x")))
+	require.Equal(t, []string{"acquired", "released", "acquired", "broken", "acquired", "released"}, happened(s.history("x")))
 }
 
-// Nothing that acquire leaves running has its caller's files open: "finish" waits
-// for the end of both pipes while the lock is held.
+// Processes that acquire leaves running have none of its caller's files open: "finish" waits for the end of
+// both pipes while the lock is held.
 func TestKeeperLetsGoOfItsCaller(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

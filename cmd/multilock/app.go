@@ -14,44 +14,24 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
-const description = `multilock takes a lock on a directory that hosts share (usually on NFS), and runs
-jobs under it: the same cron line on every host, and exactly one runs it.
+const description = `multilock acquires locks in a directory that hosts share (usually on NFS), and runs
+jobs under them: the same cron line on every host, and exactly one host runs it.
 
    multilock -d /shared/jobs run -n nightly -- /usr/local/bin/nightly.sh
 
-A lock NAME of a group is the directory BASE/GROUP/NAME. It is renewed while its
-holder lives, and taken over when the holder is dead: at once on the same host,
-after its time to live (--ttl) on another. "multilock status" shows who holds
-what, and why that counts as alive.
+If the holder of a lock dies, another process takes the lock over: at once on the same
+host, after the TTL (--ttl) on another. Locks can also live on a server (--source).
 
-Hosts that share something else than a filesystem name it with --source:
+Options may stand before the command's name, after it, or after its arguments; short
+ones may be combined: -qE0 -w10 is -q -E 0 -w 10. "run" reads options up to its COMMAND,
+whose own options it passes on; -- ends the options of every command.
 
-   mongodb://USER@HOST/DATABASE.COLLECTION   a document (also mongodb+srv)
-   etcd://HOST,HOST,HOST/PREFIX              a key and a lease
-   postgres://USER@HOST/DATABASE             a row (?schema=NAME)
-   cloudshell://USER@HOST:PORT/RESERVATION   a service with its alias, for a
-                                   lock alone; "cloudshell:" in a script there
-   cook+file:///DIRECTORY?period=5m          released by time alone, once in 5m
-   cook+mongodb://..., cook+etcd://..., cook+postgres://...&period=5m
+"multilock COMMAND -h" fits on one screen, "multilock COMMAND --help" lists all options,
+and "multilock help COMMAND" has all details.
 
-The password of USER is never part of a command line: put it into MULTILOCK_PASSWORD,
-or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into
-MULTILOCK_SOURCE. A driver in CloudShell puts its token into
-MULTILOCK_CLOUDSHELL_TOKEN, and no user into the URL. "multilock doctor" tells what can
-be relied on there.
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`
 
-Options may stand before the command's name or after it, and after its arguments; short
-ones may be glued and combined: -qE0 -w10 is -q -E 0 -w 10. "run" reads options up to its
-COMMAND, whose own are left alone; -- ends the options everywhere.
-
-"multilock COMMAND -h" is a command on one screen, "multilock help TOPIC" explains what
-several have in common: exit-codes, environment, locks, batch.
-
-A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
-
-` + console.ExitTable
-
-// run is the program: it parses, runs one command, and says how to end.
+// run runs the program: it parses the command line, runs one command, and returns how to end.
 func run(ctx context.Context, e *command.Env, args []string) outcome {
 	app := appFor(e, args)
 	e.SpeakJSON = console.AsksForJSON(args) // until the options are read
@@ -60,7 +40,7 @@ func run(ctx context.Context, e *command.Env, args []string) outcome {
 	return outcome
 }
 
-// serve does what a command line asks for.
+// serve executes a command line.
 func serve(ctx context.Context, e *command.Env, app *cli.App, args []string) error {
 	line, err := arrange(app, e.Line, args)
 	switch {
@@ -74,11 +54,11 @@ func serve(ctx context.Context, e *command.Env, app *cli.App, args []string) err
 	return app.RunContext(ctx, line.ours)
 }
 
-// newApp is the program with all of its commands.
+// newApp returns the program with all commands.
 func newApp(e *command.Env) *cli.App { return withCommands(bareApp(e), e, commands()) }
 
-// appFor is the program for one command line: with the command that it calls. To make all of them
-// costs what a tenth of a short job does. All are there where none is called by its own name, and for
+// appFor returns the program for one command line, with only the command that it calls: to make all of them
+// takes a tenth of the time of a short job. It makes all commands if none is called by its full name, and for
 // help.
 func appFor(e *command.Env, args []string) *cli.App {
 	app, all := bareApp(e), commands()
@@ -89,7 +69,7 @@ func appFor(e *command.Env, args []string) *cli.App {
 	return withCommands(app, e, all)
 }
 
-// maker makes the command of a name.
+// maker makes the command with a name.
 type maker struct {
 	name string
 	make func(*command.Env) *cli.Command
@@ -124,14 +104,14 @@ func bareApp(e *command.Env) *cli.App {
 	printVersion := false
 	return &cli.App{
 		Name:        "multilock",
-		Usage:       "a lock and a job runner for hosts that share something",
+		Usage:       "a lock and a job runner for hosts that share a directory or a server",
 		Description: description,
-		HideHelp:    true, // package options has it
+		HideHelp:    true, // package options implements it
 		HideVersion: true,
 		Writer:      e.Stdout,
 		ErrWriter:   e.Stderr,
 		Flags:       e.Flags(options.Program, options.Values{"version": &printVersion}),
-		// Errors come back to run, which alone decides about the exit code.
+		// Errors are returned to run, which determines the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError(e),
 		Action: func(c *cli.Context) error {
@@ -152,13 +132,13 @@ func withCommands(app *cli.App, e *command.Env, makers []maker) *cli.App {
 		if each.OnUsageError = usageError(e); each.Flags == nil {
 			each.Flags = e.Flags(each.Name, nil)
 		}
-		each.HideHelp = true // or its first argument, if it is "help" or "h", would ask for help
+		each.HideHelp = true // otherwise a first argument "help" or "h" would show help
 		app.Commands = append(app.Commands, each)
 	}
 	return app
 }
 
-// noCommand says what may have been meant.
+// noCommand suggests a command with a similar name.
 func noCommand(c *cli.Context) error {
 	if meant := console.Nearest(c.Args().First(), command.Names(c.App)); meant != "" {
 		return fmt.Errorf("there is no such command; did you mean %q? See multilock --help", meant)
@@ -166,8 +146,8 @@ func noCommand(c *cli.Context) error {
 	return errors.New("there is no such command; see multilock --help")
 }
 
-// usageError keeps the library from printing the whole help text over the error, which arrange has
-// left nothing but a value for.
+// usageError keeps the library from printing the whole help text above the error. After arrange, the only
+// such errors are about values of options.
 func usageError(e *command.Env) cli.OnUsageErrorFunc {
 	return func(c *cli.Context, err error, _ bool) error {
 		name := ""

@@ -12,13 +12,13 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
-// arrange brings a command line into the form that the library reads: options before
-// arguments, each on its own and by its one long name. So options may follow a command's arguments
-// ("break NAME --force"), and short ones may be glued and combined as getopt(3) does it (-w10,
-// -nNAME, -qE0). The library's own way to combine them looks for the word to split among all words,
-// a job's and the values of options included, and knows no glued values.
+// arrange converts a command line to the form that the library parses: options before arguments, each in a
+// separate word and with its long name. So options may follow a command's arguments ("break NAME --force"),
+// and short options may be combined with each other and with a value, as in getopt(3) (-w10, -nNAME, -qE0).
+// The library can only combine options without values, and looks for combined options in all words, even in a
+// job's words and in values.
 //
-// What belongs to a job, and everything after "--", stays as it is.
+// The words of a job, and everything after "--", remain unchanged.
 func arrange(app *cli.App, said *options.Line, args []string) (*commandLine, error) {
 	line := &commandLine{words: args, next: 1, ours: args[:1:1], said: said, level: options.Program}
 	if err := line.program(); err != nil || line.over() {
@@ -34,16 +34,16 @@ func arrange(app *cli.App, said *options.Line, args []string) (*commandLine, err
 	return line, line.arguments()
 }
 
-// commandLine is one that is read.
+// commandLine is the state while a command line is parsed.
 type commandLine struct {
 	words []string
 	next  int
 	said  *options.Line
-	level string // the command whose options are read, or the program
+	level string // the command whose options are parsed, or the program
 
-	called  string          // the command's name, as it was typed
+	called  string          // the command's name, as typed
 	command *cli.Command    // nil for an unknown name
-	open    *options.Option // whose value is missing
+	open    *options.Option // an option whose value is missing
 	ours    []string        // for the library
 	help    string          // the option that asked for help
 }
@@ -57,7 +57,7 @@ func (l *commandLine) take() string {
 	return l.words[l.next-1]
 }
 
-// program reads the options before the command's name.
+// program parses the options before the command's name.
 func (l *commandLine) program() error {
 	for !l.over() && isOption(l.peek()) {
 		if l.peek() == "--" {
@@ -71,7 +71,7 @@ func (l *commandLine) program() error {
 	return nil
 }
 
-// arguments reads what follows a command's name, up to where help is asked for.
+// arguments parses what follows a command's name, until an option asks for help.
 func (l *commandLine) arguments() error {
 	var arguments []string
 	for !l.over() && l.help == "" {
@@ -91,21 +91,21 @@ func (l *commandLine) arguments() error {
 	return nil
 }
 
-// isOption says whether a word is an option, and not an argument: "-" is one of those.
+// isOption reports whether a word is an option. "-" is an argument.
 func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-// isHelp says whether a word by itself asks for help.
+// isHelp reports whether a word asks for help.
 func isHelp(word string) bool {
 	return word == "-h" || word == "--help" || word == "-help" || word == "--h"
 }
 
-// option reads one word with options, and the value of the last of them.
+// option parses one word with options, and the value of the last one.
 func (l *commandLine) option() error {
 	word := l.take()
 	typed, value, assigned := strings.Cut(word, "=")
 	name := strings.TrimLeft(typed, "-")
 	o := options.Find(l.level, name)
-	isLong := strings.HasPrefix(word, "--") || len(typed) > 2 && o != nil // one dash was always enough
+	isLong := strings.HasPrefix(word, "--") || len(typed) > 2 && o != nil // one dash suffices
 	switch {
 	case isHelp(word):
 		l.help = word
@@ -121,8 +121,8 @@ func (l *commandLine) option() error {
 	return l.addNext(o, typed)
 }
 
-// cluster reads short options in one word. All after the first one that takes a value is
-// that value.
+// cluster parses short options in one word. After an option that takes a value, the rest of the word is the
+// value.
 func (l *commandLine) cluster(word string) error {
 	for after := word[1:]; after != ""; {
 		_, size := utf8.DecodeRuneInString(after)
@@ -148,7 +148,7 @@ func (l *commandLine) cluster(word string) error {
 	return nil
 }
 
-// unknown says what may have been meant.
+// unknown returns the error for an unknown option, with a suggestion.
 func (l *commandLine) unknown(typed string) error {
 	name := strings.TrimLeft(typed, "-")
 	if len(name) > 1 {
@@ -160,7 +160,7 @@ func (l *commandLine) unknown(typed string) error {
 	return fmt.Errorf("there is no option %s; see --help", typed)
 }
 
-// addNext adds an option; its value, if it takes one, is the next word, whatever that looks like.
+// addNext adds an option. If it takes a value, that is the next word, even if it looks like an option.
 func (l *commandLine) addNext(o *options.Option, typed string) error {
 	switch {
 	case !o.TakesValue():
@@ -178,9 +178,17 @@ func (l *commandLine) addNext(o *options.Option, typed string) error {
 func (l *commandLine) add(o *options.Option, typed, value string) {
 	l.said.Spelling[o.Name], l.said.Typed[o.Name] = spelled(o, typed), value
 	l.ours = append(l.ours, "--"+o.Name+"="+value)
+	switch {
+	case o.Common:
+	case o.TakesValue():
+		l.said.Own = append(l.said.Own, "--"+o.Name+"="+value)
+	case value == "true":
+		l.said.Own = append(l.said.Own, "--"+o.Name)
+	}
 }
 
-// spelled is an option as messages call it: as it was typed, but for one dash and former spellings.
+// spelled returns an option's name for messages: as typed, but with two dashes if it is long, and with the
+// current name instead of a former one.
 func spelled(o *options.Option, typed string) string {
 	if name := strings.TrimLeft(typed, "-"); o.Formerly(name) || len(name) > 1 {
 		return "--" + o.Name
@@ -188,7 +196,7 @@ func spelled(o *options.Option, typed string) string {
 	return typed
 }
 
-// findCommand is the name of the command that is called; "" if none is.
+// findCommand returns the name of the command in a command line, "" without one.
 func findCommand(args []string) string {
 	line := &commandLine{words: args, next: 1, said: options.NewLine(), level: options.Program}
 	if err := line.program(); err != nil || line.over() {

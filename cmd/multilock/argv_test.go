@@ -14,14 +14,13 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// parsed is what a command gets of its command line: the options that are given, with their
-// values, and the arguments.
+// parsed is what a command receives: the given options with their values, and the arguments.
 type parsed struct {
 	options   map[string]string
 	arguments []string
 }
 
-// parse reads a command line as the program does, up to where the command would begin.
+// parse parses a command line like the program, without running the command.
 func parse(t testing.TB, words ...string) (parsed, error) {
 	t.Helper()
 	var got parsed
@@ -40,7 +39,7 @@ func parse(t testing.TB, words ...string) (parsed, error) {
 	return got, err
 }
 
-// Short options are glued and combined as getopt(3) does it.
+// Short options are combined as in getopt(3).
 func TestShortOptions(t *testing.T) {
 	type values = map[string]string
 	for line, want := range map[string]struct {
@@ -108,7 +107,7 @@ func TestShortOptionsThatAreNone(t *testing.T) {
 		"run -x true":       "run: there is no option -x; see --help",
 		"run -verbos true":  "run: there is no option -e, as in -verbos (a long option has two dashes); see --help",
 		"run -qw":           "run: -w needs a value",
-		"run -wx true":      `run: -w: "x" is no duration, or too long a one; write 90s, 5m, 2h30m, 1d, or a number of seconds`,
+		"run -wx true":      `run: -w: invalid duration "x": use 90s, 5m, 2h30m, 1d, or a number of seconds`,
 		"-qx run true":      "there is no option -x, as in -qx (a long option has two dashes); see --help",
 		"break x -qforce":   "break: there is no option -o, as in -qforce (a long option has two dashes); see --help",
 		"batch -j8x jobs":   `batch: -j: "8x" is not a number`,
@@ -121,8 +120,8 @@ func TestShortOptionsThatAreNone(t *testing.T) {
 	require.Equal(t, console.ExitMonitorUnknown, console.ExitCode(err), "as of all that is wrong there")
 }
 
-// A job gets its words as they were given, whatever they look like, and whatever the
-// options before them look like.
+// A job's words are passed unchanged, whatever they look like, and whatever the options before them look
+// like.
 func TestJobWordsStayAsTheyAre(t *testing.T) {
 	for seed := range uint64(2000) {
 		g := lineOf{rand.New(rand.NewPCG(seed, 0))}
@@ -146,10 +145,10 @@ func TestJobWordsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// lineOf makes up command lines.
+// lineOf generates command lines.
 type lineOf struct{ *rand.Rand }
 
-// options writes some options that every command has, in all their spellings.
+// options generates common options, in all their spellings.
 func (g lineOf) options() (words []string, want map[string]string) {
 	want = map[string]string{}
 	cluster := "-"
@@ -177,7 +176,7 @@ func (g lineOf) options() (words []string, want map[string]string) {
 	return words, want
 }
 
-// spelled writes an option with its value, after those letters that stand in its word.
+// spelled generates an option with its value, after the letters of a cluster.
 func (g lineOf) spelled(cluster, name, letter, value string) (words []string) {
 	form := g.IntN(5)
 	if form < 3 && cluster != "-" {
@@ -213,7 +212,7 @@ func (g lineOf) word() string {
 		"-Wx=y", "\n", "\xff", "-\xff", "version", "$(x)", "'", "-0", "-1", "--no-such-option")
 }
 
-// FuzzJobWords is given words with zero bytes between them.
+// FuzzJobWords takes words that are separated by NUL bytes.
 func FuzzJobWords(f *testing.F) {
 	for _, seed := range []string{"true", "echo\x00-h", "--\x00--", "-qE0\x00-w10", "sh\x00-c\x00exit 3", "\x00\x00"} {
 		f.Add(seed)
@@ -222,7 +221,7 @@ func FuzzJobWords(f *testing.F) {
 		job := strings.Split(text, "\x00")
 		for _, before := range [][]string{{"run", "-qnx", "--"}, {"-d/shared", "run", "-E0", "-n", "--", "--"}, {"run"}} {
 			if len(before) == 1 && strings.HasPrefix(job[0], "-") {
-				continue // an option of ours
+				continue // one of our options
 			}
 			got, err := parse(t, append(slices.Clone(before), job...)...)
 			require.NoError(t, err, "%q", job)

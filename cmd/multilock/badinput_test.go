@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What cannot work as it was typed ends with 125 and one line that says why, and
-// nothing is created.
+// An invalid command line ends with 125 and one line that explains the problem, and nothing is created.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 300)
@@ -27,7 +26,7 @@ func TestBadInput(t *testing.T) {
 		{"rnu -- true", `rnu: there is no such command; did you mean "run"? See multilock --help`},
 		{"histroy", `did you mean "history"?`},
 		{"help lokcs", `there is no command and no topic "lokcs"; did you mean "locks"?`},
-		{"help nonsense", "the topics are batch, environment, exit-codes, filesystems, "},
+		{"help nonsense", "the topics are environment, exit-codes, filesystems, "},
 		{"run --wiat 3s -- true", "run: there is no option --wiat; did you mean --wait? See --help"},
 		{"--sorce x status", "there is no option --sorce; did you mean --source? See --help"},
 		{"x", "x: there is no such command; see multilock --help"},
@@ -54,12 +53,12 @@ func TestBadInput(t *testing.T) {
 		{"run --source /tmp -- true", `--source "/tmp": unknown kind of source`},
 		{"run --source file: -- true", `--source "file:": write file:///absolute/path`},
 		{"run --source file://elsewhere/tmp -- true", "write file:///absolute/path"},
-		{"run --ttl abc -- true", `run: --ttl: "abc" is no duration`},
+		{"run --ttl abc -- true", `run: --ttl: invalid duration "abc"`},
 		{"run --ttl -1s -- true", "run: --ttl: a duration cannot be negative"},
-		{"run --ttl 0 -- true", "run: --ttl 0: a lock without a time to live could never be taken over"},
+		{"run --ttl 0 -- true", "run: --ttl 0: a lock without a TTL could never be taken over"},
 		{"run --ttl 1ms -- true", `ttl "1ms": must be at least 100ms`},
 		{"run --ttl 9999d -- true", "must be at most"},
-		{"run --wait never -- true", `run: --wait: "never" is no duration`},
+		{"run --wait never -- true", `run: --wait: invalid duration "never"`},
 		{"run --poll 0 -- true", "run: --poll 0: use a small duration"},
 		{"run --max-runtime 0 -- true", "run: --max-runtime 0: leave the option out for no limit"},
 		{"run --min-hold 1h --max-runtime 1s -- true", "run: --min-hold 1h0m0s is longer than --max-runtime 1s"},
@@ -88,13 +87,13 @@ func TestBadInput(t *testing.T) {
 		{"run --every 10ms -- true", "run: --every: the span 10ms is shorter than 1s"},
 		{"run --every 1h@90m -- true", "run: --every: the phase 90m is not shorter than the span 1h"},
 		{"run --every 1d@07:30[Mars/Olympus] -- true", `run: --every: this host does not know the time zone "Mars/Olympus": correct the name, or install the package tzdata here`},
-		{"run --every soon -- true", `run: --every: "soon" is no duration`},
+		{"run --every soon -- true", `run: --every: invalid duration "soon"`},
 		{"clean --results a/b", `lock name "a/b": must not contain a slash`},
 		{"status --results a/b", `lock name "a/b": must not contain a slash`},
 		{"wait a", `wait: unexpected "a": it waits for the whole group`},
 		{"wait --expect 0", "wait: --expect 0: must be at least 1"},
-		{"wait --members %", "wait: --members and --members-from name nobody"},
-		{"wait --members-from /dev/null", "wait: --members and --members-from name nobody"},
+		{"wait --members %", "wait: --members and --members-from name no member"},
+		{"wait --members-from /dev/null", "wait: --members and --members-from name no member"},
 		{"wait --members-from /nonexistent", "read the names of the jobs: open /nonexistent"},
 		{"wait --members a/b", `lock name "a/b": must not contain a slash`},
 		{"status --every 5s", "status: --interval needs --watch: it is the time between two looks"},
@@ -152,7 +151,7 @@ func TestNamesThatAreNoLocks(t *testing.T) {
 	listed := s.run("status")
 	require.Equal(t, 123, listed.code)
 	require.Contains(t, listed.stdout, "unknown")
-	require.Equal(t, "multilock: cannot tell who holds the lock: file\n", listed.stderr)
+	require.Equal(t, "multilock: the lock's holder is not known: file\n", listed.stderr)
 }
 
 func TestStrangeNamesAreKeptByteForByte(t *testing.T) {
@@ -163,8 +162,8 @@ func TestStrangeNamesAreKeptByteForByte(t *testing.T) {
 	}
 }
 
-// A name with an invisible character at its end is another lock than the one that was meant. No
-// command takes it, and what a peer of that name holds is listed all the same.
+// A name that ends with an invisible character is not the intended lock. All commands reject it, but a lock
+// of that name that another implementation holds is listed.
 func TestInvisibleEndsOfNames(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -190,7 +189,7 @@ func TestInvisibleEndsOfNames(t *testing.T) {
 	require.Equal(t, "nightly ", s.locks()[0].Name)
 }
 
-// openToAll makes a directory that other users can get to.
+// openToAll returns a directory that other users can access.
 func openToAll(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "multilock-base-")

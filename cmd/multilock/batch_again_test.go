@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What has failed for good is run again when somebody says so, and what is done is not.
+// With --retry-failed, permanently failed jobs run again, and successful jobs do not.
 func TestBatchRetriesWhatHasFailed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -27,17 +27,17 @@ func TestBatchRetriesWhatHasFailed(t *testing.T) {
 	list := s.list("good\techo good >>"+ran, "bad\techo bad >>"+ran+"; test -e "+ran+".fixed", "worse\techo worse >>"+ran+"; false")
 	require.Equal(t, 1, s.run("batch", "-j1", list).code)
 	require.Contains(t, s.run("batch", "-j1", list).stdout, "3 before", "nothing runs again by itself")
-	require.Contains(t, s.run("batch", "-j1", "--retry-failed", "--dry-run", list).stderr, "2 jobs that had failed: to be run again")
+	require.Contains(t, s.run("batch", "-j1", "--retry-failed", "--dry-run", list).stderr, "2 failed jobs run again")
 	require.NoError(t, os.WriteFile(ran+".fixed", nil, 0o600))
 	got := s.run("batch", "-j1", "--retry-failed", list)
 	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, "2 jobs that had failed: to be run again")
+	require.Contains(t, got.stderr, "2 failed jobs run again")
 	require.Regexp(t, `^3 jobs: 2 done, 1 failed, 1 before, 2 run here, `, got.stdout)
 
-	require.Equal(t, "forgot the result of worse\n", s.must("clean", "--results", "--failed"))
-	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "--failed"))
+	require.Equal(t, "deleted the result of worse\n", s.must("clean", "--results", "--failed"))
+	require.Equal(t, "no results to delete\n", s.must("clean", "--results", "--failed"))
 	require.Equal(t, 1, s.run("batch", "-j1", list).code)
-	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "--failed", "good"))
+	require.Equal(t, "no results to delete\n", s.must("clean", "--results", "--failed", "good"))
 	require.Equal(t, 125, s.run("clean", "--failed").code)
 	text, err := os.ReadFile(ran)
 	require.NoError(t, err)
@@ -47,11 +47,11 @@ func TestBatchRetriesWhatHasFailed(t *testing.T) {
 func TestCleanForgetsFailuresOfRuns(t *testing.T) {
 	t.Parallel()
 	s := recorded(t)
-	require.Equal(t, "forgot the result of bad\n", s.must("clean", "--results", "--failed"))
+	require.Equal(t, "deleted the result of bad\n", s.must("clean", "--results", "--failed"))
 	require.Contains(t, s.must("status"), "3 done\n")
 }
 
-// A list on the command line is the same list wherever it is given, whatever the values are.
+// A list on the command line is the same list on each host, with any values.
 func TestBatchOfValues(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -67,7 +67,7 @@ func TestBatchOfValues(t *testing.T) {
 	require.Equal(t, 125, s.run("batch", "echo {}", ":::").code)
 }
 
-// A list grows where that is said: what is done of it stays done, and its jobs keep their names.
+// With --add a list grows: results remain valid, and jobs keep their names.
 func TestBatchAddsToAList(t *testing.T) {
 	t.Parallel()
 	s, jobs := newStation(t), []string{"echo a", "echo b", "echo c"}
@@ -79,7 +79,7 @@ func TestBatchAddsToAList(t *testing.T) {
 	longer := s.list(append(jobs, "BARRIER", "NEEDS cpus=2", "echo last")...)
 	got := s.run("batch", "-j2", longer)
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "say --add")
+	require.Contains(t, got.stderr, "use --add")
 	require.Regexp(t, `3 +done`, s.must("batch", "-j2", "--add", "--dry-run", longer))
 	require.Regexp(t, `^13 jobs: 13 done, 3 before, 10 run here, `, s.must("batch", "-j2", "--add", longer))
 	require.Equal(t, "more\n", s.logOf("9"))
@@ -113,7 +113,7 @@ func TestBatchOfWindowsLines(t *testing.T) {
 	require.Zero(t, s.run("wait", "--members-from", list).code)
 }
 
-// A line that cannot be meant as it stands keeps all others from being run, until it is mended.
+// An ambiguous line keeps all jobs from running until it is corrected.
 func TestBatchRefusesALine(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
@@ -133,7 +133,7 @@ func TestBatchRefusesALine(t *testing.T) {
 	require.Equal(t, []string{"1", "3"}, w.ran())
 }
 
-// What jobs print is seen where that is asked for, and kept all the same.
+// The output of jobs is printed on request, and stored in any case.
 func TestBatchPrints(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -149,7 +149,7 @@ func TestBatchPrints(t *testing.T) {
 	require.Equal(t, 125, s.run("batch", "--tag", "--json", list).code)
 }
 
-// A job that failed, and is in no list, is not the batch's to run again.
+// A failed job that is not in the list does not run again.
 func TestBatchRetriesItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -158,7 +158,7 @@ func TestBatchRetriesItsOwn(t *testing.T) {
 	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "true").code, "its failure is final")
 }
 
-// Another shell than sh runs a list where the list or an option names one, on all hosts.
+// If the list or an option names another shell than sh, it runs the commands on all hosts.
 func TestBatchShell(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -190,15 +190,18 @@ func TestBatchShell(t *testing.T) {
 	}
 }
 
-// Each attempt at a job counts, in the report and in the metrics, with the time that it took.
+// Each attempt of a job counts, with its duration, in the report and in the metrics.
 func TestBatchCountsAttempts(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	again := `test $MULTILOCK_ATTEMPT = 3 || exit 4`
 	s.must("batch", "-j2", "--retries", "2", s.list("a\t"+again, "b\ttrue", "c\ttrue", "d\ttrue"))
 	var page struct {
-		Hosts []struct{ Runs, Done, Failed int }
-		Jobs  []struct {
+		Hosts []struct {
+			RunCount     int `json:"run_count"`
+			Done, Failed int
+		}
+		Jobs []struct {
 			Name, State string
 			Runs        []struct {
 				State         string
@@ -209,7 +212,7 @@ func TestBatchCountsAttempts(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &page))
 	require.Len(t, page.Hosts, 1)
-	require.Equal(t, [3]int{6, 4, 2}, [3]int{page.Hosts[0].Runs, page.Hosts[0].Done, page.Hosts[0].Failed})
+	require.Equal(t, [3]int{6, 4, 2}, [3]int{page.Hosts[0].RunCount, page.Hosts[0].Done, page.Hosts[0].Failed})
 	require.Len(t, page.Jobs, 4)
 	var ends []string
 	for i, r := range page.Jobs[0].Runs {
@@ -220,13 +223,13 @@ func TestBatchCountsAttempts(t *testing.T) {
 	require.Equal(t, "done", page.Jobs[0].State)
 	found := s.metrics()
 	of := func(metric string) string { return found[metric+`{group=".locks",name="#jobs"}`] }
-	require.Equal(t, []string{"6", "2", "6"}, []string{of("multilock_runs_total"), of("multilock_failures_total"), of("multilock_run_duration_seconds_count")})
+	require.Equal(t, []string{"6", "2", "6"}, []string{of("multilock_runs_total"), of("multilock_runs_failed_total"), of("multilock_run_duration_seconds_count")})
 	sum, err := strconv.ParseFloat(of("multilock_run_duration_seconds_sum"), 64)
 	require.NoError(t, err)
 	require.Positive(t, sum)
 }
 
-// Values come from files and standard input, in columns with names, and each job knows its slot.
+// Values come from files and standard input, in columns with names, and each job has its slot number.
 func TestBatchOfValuesInFiles(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -239,7 +242,12 @@ func TestBatchOfValuesInFiles(t *testing.T) {
 	got := s.finish(piped)
 	require.Zero(t, got.code, got.stderr)
 	require.Equal(t, "1y\n", s.must("-g", "two", "logs", "3"))
+	found := s.command("-g", "three", "batch", "-j1", "-0", "-a", "-", "printf '<%s>'")
+	found.Stdin = strings.NewReader("x\x00y\nz\x00")
+	require.Zero(t, s.finish(found).code)
+	require.Equal(t, "<y\nz>", s.must("-g", "three", "logs", "2"))
 	for args, why := range map[string]string{
+		"-0 x ::: a":           "--null is for jobs or values in a file",
 		"--colsep , FILE":      "--colsep and --header are for values",
 		"-a FILE":              "write the command for the values",
 		"--colsep ( x ::: a":   "--colsep: error parsing regexp",
@@ -253,8 +261,7 @@ func TestBatchOfValuesInFiles(t *testing.T) {
 	}
 }
 
-// Many failures are grouped by how they ended, and each is described once over all hosts: by the one
-// that ran it.
+// Many failures are grouped by how they ended. Each is described on one host, the one that ran it.
 func TestBatchGroupsFailures(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -263,7 +270,8 @@ func TestBatchGroupsFailures(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Regexp(t, "^multilock: 3 jobs failed with exit code 3: 3, 5, 6\n"+
 		"multilock: 1 job failed with exit code 1: 1\n.* code 2: 2\n.* code 4: 7\n"+
-		`multilock: their output: multilock -d \S+ logs --failed`+"\n.*--retry-failed.*\n.*not everything is done\n$", got.stderr)
+		`multilock: their output: multilock -d \S+ logs --failed`+"\n"+
+		`multilock: to run what failed again: multilock -d \S+ batch --retry-failed --jobs=3 'exit \{\}' ::: 1 2 3 0 3 3 4`+"\n.*6 of 7 jobs failed\n$", got.stderr)
 	require.Equal(t, got.stderr, s.run(list...).stderr, "nothing is left to do, so all are described")
 
 	s.must("clean", "--results", "1")
@@ -272,7 +280,40 @@ func TestBatchGroupsFailures(t *testing.T) {
 	require.Contains(t, got.stderr, "5 jobs failed on other hosts or before")
 }
 
-// --retry-on retries after these exit codes only, in run as in batch.
+// A batch reports at the end the last line of a failed job's output, and a command that retries it, ready to
+// be pasted.
+func TestBatchNamesTheRetry(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	there := filepath.Join(t.TempDir(), "there")
+	list := s.list("a\techo fine", "b\ttest -e "+there+" || { echo starting; printf '10 %%\\rValueError: 7\\r\\n' >&2; exit 3; }")
+	got := s.run("batch", "--separate", "-j", "1", "--json", list)
+	require.Contains(t, got.stdout, `"last_line": "ValueError: 7"`)
+	got = s.run("batch", "--separate", "-v", "-j", "1", "--retry-failed", list)
+	require.Contains(t, got.stderr, "multilock: the last line of b: ValueError: 7\n")
+	_, again, found := strings.Cut(got.stderr, "to run what failed again: multilock ")
+	require.True(t, found, got.stderr)
+	again, _, _ = strings.Cut(again, "\n")
+	require.Regexp(t, `^-d \S+ batch --retry-failed --separate --jobs=1 \S+$`, again)
+
+	require.NoError(t, os.WriteFile(there, nil, 0o600))
+	require.Contains(t, s.must(strings.Fields(again)...), "2 jobs: 2 done")
+
+	for i, args := range [][]string{
+		{"batch", "-"},
+		{"batch", "exit 1; ", "::::", "-"},
+		{"batch", "curl --password=hunter2 {}; exit 1", ":::", "a"},
+		append([]string{"batch", "exit {}", ":::"}, strings.Split(strings.Repeat("1 ", 600)+"1", " ")...),
+	} {
+		cmd := s.command(append([]string{"-g", fmt.Sprint("other", i)}, args...)...)
+		cmd.Stdin = strings.NewReader("x\tfalse\n")
+		got = s.finish(cmd)
+		require.Contains(t, got.stderr, "to run what failed again: add --retry-failed to this command")
+		require.NotContains(t, got.stderr, "hunter2")
+	}
+}
+
+// --retry-on retries only after these exit codes, in run as in batch.
 func TestRetryOn(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -293,7 +334,7 @@ func TestRetryOn(t *testing.T) {
 	}
 }
 
-// --jitter delays a run, and a signal ends that.
+// --jitter delays a run, and a signal ends the delay.
 func TestRunJitter(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

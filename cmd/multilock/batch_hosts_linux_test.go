@@ -15,16 +15,16 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// On a terminal a bar shows how far all hosts have come, and at what rate. Ctrl-C
-// does not reach the jobs.
+// On a terminal a bar shows the progress of all hosts and the rate. Ctrl-C does not reach the jobs.
 func TestBatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
 	lines, proceed := fifoJobs(t, w, 1, "true")
 	list := s.list(append(lines, "b\t"+lines[0][len("job000\t"):], "c\ttrue")...)
 	user, r := onTerminal(t, s.command("batch", "-j3", list))
-	r.Expect("(1/3) 2 running here, ")
-	r.Expect(" jobs/s, ")
+	r.Expect("(1/3) ")
+	r.Expect(" jobs/s, about ")
+	r.Expect(" left, 2 running here")
 	user.Type(ctrlC)
 	r.Expect("taking no more jobs")
 	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
@@ -32,7 +32,7 @@ func TestBatchOnATerminal(t *testing.T) {
 	require.Zero(t, r.wait().code)
 }
 
-// A host that waits for another one's jobs can be interrupted while it does.
+// A host that waits for another host's jobs can be interrupted.
 func TestBatchInterruptedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
@@ -41,7 +41,7 @@ func TestBatchInterruptedWhileWaiting(t *testing.T) {
 	alpha := begin(t, s.host("alpha").on("batch", "-j2", "--json", list))
 	s.eventually("both jobs run", func() bool { return len(w.ran()) == 2 })
 	beta := s.start("batch", "-j2", list)
-	beta.Err.Expect(t, " held elsewhere") // or it is just trying to get the other one
+	beta.Err.Expect(t, " held elsewhere") // or it is trying to acquire the other lock
 	beta.Signal(syscall.SIGTERM)
 	got := beta.wait()
 	require.Equal(t, 143, got.code)
@@ -51,8 +51,8 @@ func TestBatchInterruptedWhileWaiting(t *testing.T) {
 	require.Len(t, w.ran(), 2)
 }
 
-// A host dies in the middle. What it has committed is not run again; what it had
-// in its hands is taken over, and runs to a committed result.
+// A host crashes during a batch. Jobs that it committed do not run again. Its other jobs are taken over, and
+// run until a result is committed.
 func TestBatchSurvivesHost(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
@@ -70,8 +70,8 @@ func TestBatchSurvivesHost(t *testing.T) {
 	require.Zero(t, beta.code, beta.stderr)
 	var v batchView
 	require.NoError(t, json.Unmarshal([]byte(beta.stdout), &v))
-	require.Equal(t, []int{60, held}, []int{v.Done, v.TakenOver})
-	require.Equal(t, len(committed), v.Before)
+	require.Equal(t, []int{60, held}, []int{v.Done, v.LocksBroken})
+	require.Equal(t, len(committed), v.EndedBefore)
 
 	runs := map[string]int{}
 	for _, name := range w.ran() {
@@ -84,7 +84,7 @@ func TestBatchSurvivesHost(t *testing.T) {
 	require.Len(t, w.ran(), 64)
 }
 
-// stallingJobs are sixty jobs of which every tenth stalls until it is told to go on.
+// stallingJobs returns sixty jobs, every tenth of which stalls until it is released.
 func stallingJobs(t *testing.T, w *witness) (lines []string, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -98,7 +98,7 @@ func stallingJobs(t *testing.T, w *witness) (lines []string, dir string) {
 	return lines, dir
 }
 
-// stalling is how many of them stall.
+// stalling returns how many jobs stall.
 func stalling(t *testing.T, dir string) int {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "stalls-*"))
@@ -106,13 +106,13 @@ func stalling(t *testing.T, dir string) int {
 	return len(found)
 }
 
-// release lets them go on.
+// release lets the stalled jobs continue.
 func release(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 }
 
-// committed are the names of the jobs that have a result.
+// committed returns the names of the jobs that have a result.
 func (s *station) committed() (names []string) {
 	s.t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: s.base})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Jobs that need more than half of what this host gives never run side by side; others do.
+// Jobs that need more than half of this host's resources never run in parallel; others do.
 func TestBatchNeeds(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
@@ -42,8 +42,7 @@ func TestBatchNeeds(t *testing.T) {
 	}
 }
 
-// What can never run here is refused before anything runs, with what to write; so is who means
-// other needs.
+// Jobs that can never run here are rejected before any job runs, with a correction. So are invalid needs.
 func TestBatchNeedsTooMuch(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

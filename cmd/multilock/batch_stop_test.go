@@ -20,7 +20,7 @@ func TestBatchHalt(t *testing.T) {
 	s, w := newStation(t), newWitness(t)
 	v, got := s.batch("-j1", "--halt", "soon,fail=10%", s.list(w.jobs(20, "false")...))
 	require.Equal(t, 1, got.code)
-	require.Equal(t, []int{0, 2, 18, 2}, []int{v.Done, v.Failed, v.Left, v.Ran})
+	require.Equal(t, []int{0, 2, 18, 2}, []int{v.Done, v.Failed, v.Unfinished, v.RunHere})
 	require.Len(t, w.ran(), 2)
 	require.Contains(t, got.stderr, "halted: 0 done, 2 failed")
 
@@ -28,7 +28,7 @@ func TestBatchHalt(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(ready, 0o600))
 	v, got = s.batch("-g", "now", "-j2", "--halt", "now,success=1", s.list("echo >"+ready+"; sleep 1000", "read x <"+ready))
 	require.Zero(t, got.code, "it has what it was to wait for")
-	require.Equal(t, []int{1, 0, 1}, []int{v.Done, v.Failed, v.Left})
+	require.Equal(t, []int{1, 0, 1}, []int{v.Done, v.Failed, v.Unfinished})
 }
 
 func TestBatchTimeout(t *testing.T) {
@@ -40,14 +40,14 @@ func TestBatchTimeout(t *testing.T) {
 	require.Equal(t, "it ran for longer than --max-runtime", v.Failures[0].Why)
 }
 
-// fifoJobs are jobs that say that they run, and go on when they are told.
+// fifoJobs returns jobs that report when they run, and continue on request.
 func fifoJobs(t *testing.T, w *witness, n int, rest string) (lines []string, proceed string) {
 	t.Helper()
 	proceed = filepath.Join(t.TempDir(), "proceed")
 	return w.jobs(n, `while ! test -e `+proceed+`; do sleep 0.01; done; `+rest), proceed
 }
 
-// The first SIGINT lets those that run end.
+// The first SIGINT lets running jobs end.
 func TestBatchInterruptedOnce(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
@@ -62,11 +62,11 @@ func TestBatchInterruptedOnce(t *testing.T) {
 	require.Contains(t, got.stdout, "5 jobs: 2 done, 3 left, 2 run here")
 	require.Len(t, w.ran(), 2)
 	v, _ := s.batch(s.list(lines...))
-	require.Equal(t, []int{5, 2, 3}, []int{v.Done, v.Before, v.Ran})
+	require.Equal(t, []int{5, 2, 3}, []int{v.Done, v.EndedBefore, v.RunHere})
 	require.Len(t, w.ran(), 5)
 }
 
-// The second one ends them; they have not failed, and run again.
+// The second SIGINT ends the running jobs. They have not failed, and run again.
 func TestBatchInterruptedTwice(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
@@ -82,11 +82,11 @@ func TestBatchInterruptedTwice(t *testing.T) {
 	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
 	v, again := s.batch(s.list(lines...))
 	require.Zero(t, again.code, again.stderr)
-	require.Equal(t, []int{3, 0, 3}, []int{v.Done, v.Before, v.Ran})
+	require.Equal(t, []int{3, 0, 3}, []int{v.Done, v.EndedBefore, v.RunHere})
 	require.Len(t, w.ran(), 5)
 }
 
-// pidJobs are jobs that write their numbers into files and go on when they are told.
+// pidJobs returns jobs that write their process IDs to files, and continue on request.
 func pidJobs(t *testing.T, prefix string, names ...string) (lines []string, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -97,7 +97,7 @@ func pidJobs(t *testing.T, prefix string, names ...string) (lines []string, dir 
 	return lines, dir
 }
 
-// terminate does to a job what a scheduler does.
+// terminate signals a job as a scheduler does.
 func terminate(t *testing.T, dir, name string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, name))
@@ -117,8 +117,8 @@ func (s *station) eventuallyThere(dir string, names ...string) {
 	}
 }
 
-// A scheduler ends an allocation: SIGTERM goes to all its processes, in any order.
-// The jobs have not failed, and run when the allocation comes back.
+// A scheduler ends an allocation: it sends SIGTERM to all processes, in any order. The jobs have not failed,
+// and run again in the next allocation.
 func TestBatchEndedWithItsJobs(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
@@ -149,19 +149,19 @@ func TestBatchEndedWithItsJobs(t *testing.T) {
 			got := r.wait()
 			require.Equal(t, 143, got.code, got.stderr)
 			require.Contains(t, got.stdout, "2 jobs: 0 done, 2 left")
-			require.Contains(t, got.stderr, `job "a" was told to end; nothing is recorded, so it will run again`)
+			require.Contains(t, got.stderr, `job "a" was terminated; no result is recorded, so it will run again`)
 			require.Empty(t, s.history(), "no failure is written down, and no attempt is used up")
 
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
 			v, again := s.batch("-j2", list)
 			require.Zero(t, again.code, again.stderr)
-			require.Equal(t, []int{2, 0, 2}, []int{v.Done, v.Before, v.Ran})
+			require.Equal(t, []int{2, 0, 2}, []int{v.Done, v.EndedBefore, v.RunHere})
 		})
 	}
 }
 
-// Somebody who ends one job, and not us, has made it fail; and a job that succeeds
-// after all is done.
+// A job has failed if a user terminated only the job, and not the batch. A job that succeeds in spite of the
+// signal is done.
 func TestBatchWhoseJobIsEnded(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -179,8 +179,7 @@ func TestBatchWhoseJobIsEnded(t *testing.T) {
 	require.Equal(t, "done", s.result("b").State)
 }
 
-// Who started us over a connection that broke reads no message any more. The jobs,
-// and their locks, do not suffer from that.
+// After a broken connection no process reads the messages. The jobs and their locks are not affected.
 func TestBatchWithoutReader(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -194,7 +193,7 @@ func TestBatchWithoutReader(t *testing.T) {
 	r := clitest.Adopt(t, cmd, nil, nil, nil)
 	require.NoError(t, writer.Close())
 	s.eventuallyThere(dir, "a")
-	r.Signal(syscall.SIGTERM) // it has something to say to that
+	r.Signal(syscall.SIGTERM) // this makes it write a message
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
 	r.Wait()
 	require.Equal(t, "done", s.result("a").State)

@@ -28,8 +28,7 @@ func (s *station) list(lines ...string) string {
 	return path
 }
 
-// lockOf is the name of the lock of a job of a short list, by its number from 1: each of
-// them is a chunk by itself.
+// lockOf returns the lock name of a job in a short list, by its number from 1: each job is its own chunk.
 func lockOf(number int) string { return joblist.ChunkName(source.Range{From: number, To: number}) }
 
 // witness is a file outside of the base directory to which jobs append a line.
@@ -47,7 +46,7 @@ func (w *witness) job(name, rest string) string {
 	return fmt.Sprintf("%s\techo %s >>%s; %s", name, name, w.path, rest)
 }
 
-// jobs are n of them.
+// jobs returns n jobs that append to the file.
 func (w *witness) jobs(n int, rest string) []string {
 	var lines []string
 	for i := range n {
@@ -56,7 +55,7 @@ func (w *witness) jobs(n int, rest string) []string {
 	return lines
 }
 
-// ran are the names of the jobs that ran, sorted, as often as they did.
+// ran returns the names of the jobs that ran, sorted, with repetitions.
 func (w *witness) ran() []string {
 	w.t.Helper()
 	text, err := os.ReadFile(w.path)
@@ -73,11 +72,13 @@ func (s *station) logOf(name string) string {
 	return s.run("logs", name).stdout
 }
 
-// batchView is what the tests read of the JSON of a batch.
+// batchView is the part of the JSON of a batch that the tests read.
 type batchView struct {
-	Total, Done, Failed, Left, Before, Ran, Exit int
-	TakenOver                                    int `json:"taken_over"`
-	Failures                                     []struct {
+	Total, Done, Failed, Unfinished, Exit int
+	EndedBefore                           int `json:"ended_before"`
+	RunHere                               int `json:"run_here"`
+	LocksBroken                           int `json:"locks_broken"`
+	Failures                              []struct {
 		Name, Why, Host, Log, Signal string
 		Exit, Attempt                int
 	}
@@ -110,7 +111,7 @@ func TestBatch(t *testing.T) {
 
 	v, again := s.batch("--retries", "1", list)
 	require.Equal(t, 1, again.code)
-	require.Equal(t, []int{5, 2, 3, 0, 5, 0}, []int{v.Total, v.Done, v.Failed, v.Left, v.Before, v.Ran})
+	require.Equal(t, []int{5, 2, 3, 0, 5, 0}, []int{v.Total, v.Done, v.Failed, v.Unfinished, v.EndedBefore, v.RunHere})
 	require.Equal(t, "3", v.Failures[0].Name)
 	require.Equal(t, 2, v.Failures[0].Attempt)
 	require.Contains(t, v.Failures[0].Log, " logs 3")
@@ -132,7 +133,7 @@ func TestBatchDryRun(t *testing.T) {
 	held.end()
 }
 
-// The list may come from anywhere, and its jobs may have several lines.
+// The list may come from any source, and its jobs may have several lines.
 func TestBatchFromStdin(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -190,7 +191,7 @@ func TestBatchRefusesAnotherList(t *testing.T) {
 	require.Equal(t, 1, s.run("batch", other).code)
 }
 
-// All of the output is kept, of both kinds, also what is printed just before the end.
+// All output of both streams is stored, even if it is written just before the job's end.
 func TestBatchOutput(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -198,7 +199,7 @@ func TestBatchOutput(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", 300000)+"error\nend\n", s.logOf("big"))
 }
 
-// A log that cannot be written is no reason for a job to fail, but one to say so.
+// A log that cannot be written causes a warning, but does not make the job fail.
 func TestBatchLogInTheWay(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -211,7 +212,7 @@ func TestBatchLogInTheWay(t *testing.T) {
 	require.Regexp(t, `is not complete: .*not a directory`, s.run("batch", s.list("a\techo hello")).stderr)
 }
 
-// What a job leaves in the background is not waited for.
+// The batch does not wait for background processes of a job.
 func TestBatchBackground(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -253,7 +254,7 @@ func TestBatchFence(t *testing.T) {
 	require.Equal(t, "1\n", s.logOf("1"))
 }
 
-// Nothing below a barrier runs while something above it is not done; a job of that name is one.
+// No job below a barrier runs before all jobs above it are done. A job named BARRIER is a job.
 func TestBatchBarrier(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
@@ -264,7 +265,7 @@ func TestBatchBarrier(t *testing.T) {
 	require.Equal(t, 1, got.code, got.stderr)
 	require.Contains(t, got.stderr, "2 jobs behind the barrier after job 2 were not run, because 1 before it failed")
 	require.Equal(t, []string{"a", "b"}, w.ran())
-	require.Contains(t, s.must("batch", "--dry-run", list), "what is above is done before anything below begins")
+	require.Contains(t, s.must("batch", "--dry-run", list), "the jobs above are done before any job below begins")
 
 	require.NoError(t, os.Remove(broken))
 	v, got := s.batch("-j8", "--retry-failed", list)
@@ -274,7 +275,7 @@ func TestBatchBarrier(t *testing.T) {
 	s.must("wait", "--members-from", list)
 }
 
-// A busy host begins no job, says so, and is ended by others; one that is not begins them.
+// A busy host starts no job, and reports that. It ends after another host, not busy, has run the jobs.
 func TestBatchOnABusyHost(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// dead leaves a lock whose holder has been killed, and whoever renewed it.
+// dead leaves a lock whose holder and keeper were killed.
 func (s *station) dead(name string) acquired {
 	s.t.Helper()
 	owner := s.owner()
@@ -61,12 +61,12 @@ func TestBreak(t *testing.T) {
 	}
 	require.Equal(t, 122, holder.wait().code)
 	broke := s.history("dead")[1]
-	require.Equal(t, "broke", broke.What)
+	require.Equal(t, "broken", broke.What)
 	require.Equal(t, corpse.Token, broke.Token)
 	require.Contains(t, broke.Why, "process")
 }
 
-// A forced break returns when the old job has ended: its holder notices at its next heartbeat.
+// A forced break returns after the old job has ended: its holder notices at its next heartbeat.
 func TestForcedBreakWaitsForTheOldJob(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -101,7 +101,7 @@ func TestBreakJSON(t *testing.T) {
 		token string
 	}{{true, "dead", corpse.Token}, {false, "free", ""}} {
 		var report struct {
-			Broke bool
+			Broke bool `json:"broken_here"`
 			Lock  clitest.Lock
 		}
 		require.NoError(t, json.Unmarshal([]byte(s.must("break", "x", "--json")), &report))
@@ -137,7 +137,7 @@ func TestClean(t *testing.T) {
 	waiter.wait()
 	require.Equal(t, 1, s.staged(), "the killed contender's leftover")
 
-	s.must("clean", "--dry-run") // makes what looking needs
+	s.must("clean", "--dry-run") // creates what inspections need
 	before := s.tree()
 	foreseen := s.must("clean", "--dry-run", "-v")
 	require.Equal(t, before, s.tree())
@@ -164,8 +164,8 @@ func TestCleanJSON(t *testing.T) {
 	var report struct {
 		DryRun       bool `json:"dry_run"`
 		Broken, Held []clitest.Lock
-		Leftovers    []any
-		Failed       []string
+		Stale        []any `json:"stale_entries"`
+		Errors       []string
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.must("clean", "--json")), &report))
 	require.False(t, report.DryRun)
@@ -173,12 +173,12 @@ func TestCleanJSON(t *testing.T) {
 	require.Equal(t, "dead", report.Broken[0].Name)
 	require.Len(t, report.Held, 1)
 	require.Equal(t, "living", report.Held[0].Name)
-	require.NotNil(t, report.Leftovers)
-	require.NotNil(t, report.Failed)
+	require.NotNil(t, report.Stale)
+	require.NotNil(t, report.Errors)
 }
 
-// What a crash in the middle of a release leaves is nobody's lock, but in the way of
-// a barrier that may not remove it.
+// The remains of a crash during a release do not hold the lock, but would block a barrier that may not remove
+// them.
 func TestCleanRemovesWhatACrashedReleaseLeft(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

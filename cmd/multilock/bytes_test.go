@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/internal/testkit/names"
 )
 
-// Names are bytes: in no command do two of them meet, and one that is refused is refused with
-// a reason. MULTILOCK_TEST_NAMES says for how long new ones are drawn ("10m").
+// Names are bytes: no command confuses two of them, and a rejected name is rejected with a reason.
+// MULTILOCK_TEST_NAMES sets how long random names are tested ("10m").
 func TestNoTwoNamesMeet(t *testing.T) {
 	t.Parallel()
 	long, _ := time.ParseDuration(os.Getenv("MULTILOCK_TEST_NAMES"))
@@ -37,7 +37,7 @@ func TestNoTwoNamesMeet(t *testing.T) {
 	t.Logf("%d pairs were kept apart, %d refused", apart, refused)
 }
 
-// keepApart takes a lock, a group and a result of one name, and looks for them under the other.
+// keepApart uses one name for a lock, a group and a result, and looks for them under the other name.
 func keepApart(t *testing.T, a, b string) bool {
 	t.Helper()
 	s := newStation(t)

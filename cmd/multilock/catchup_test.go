@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ticksOf is a job that prints which tick it was run for.
+// ticksOf returns a job that prints its tick.
 func ticksOf(end string) []string {
 	return []string{"--", "sh", "-c", `echo "$MULTILOCK_TICK"; ` + end}
 }
 
-// ranAtTick leaves a result for the tick that came so many hours before the last one.
+// ranAtTick records a result for the hourly tick a number of hours ago.
 func (s *station) ranAtTick(name string, hours int) time.Time {
 	s.t.Helper()
 	tick := time.Now().UTC().Truncate(time.Hour).Add(-time.Duration(hours) * time.Hour)
@@ -23,8 +23,8 @@ func (s *station) ranAtTick(name string, hours int) time.Time {
 	return tick
 }
 
-// What was missed is run once, by whoever comes first, each for its own tick; the rest is told
-// of as missed. (Should an hour begin just now, there is one tick more.)
+// Missed ticks are run once each, by the first process, and older ones are reported as missed. (If an hour
+// begins during the test, there is one more tick.)
 func TestCatchUpCommand(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -41,9 +41,9 @@ func TestCatchUpCommand(t *testing.T) {
 	again := s.run(append([]string{"run", "-q", "-n", "x", "--every", "1h@0m", "--catch-up", "all:2"}, ticksOf("true")...)...)
 	require.Zero(t, again.code)
 	require.LessOrEqual(t, len(strings.Fields(again.stdout)), 1)
-	require.Regexp(t, `committed .*attempt 1, tick [-0-9]+ [:0-9]+ UTC \([34] ticks missed before it\), exit 0`, s.must("history", "x"))
-	require.Regexp(t, `"missed": [34],`, s.must("report", "--json"))
-	require.Equal(t, "ok, on time", s.overdue("x").alarms()["x"])
+	require.Regexp(t, `recorded .*attempt 1, tick [-0-9]+ [:0-9]+ UTC \([34] ticks missed before it\), exit 0`, s.must("history", "x"))
+	require.Regexp(t, `"missed_ticks": [34],`, s.must("report", "--json"))
+	require.Equal(t, "ok, on_time", s.overdue("x").severities()["x"])
 }
 
 func TestCatchUpLatest(t *testing.T) {
@@ -58,7 +58,7 @@ func TestCatchUpLatest(t *testing.T) {
 	require.Less(t, time.Since(ran), time.Hour+time.Minute)
 }
 
-// A tick that fails for good ends the run with its exit code, and the next time goes on after it.
+// A tick that fails permanently ends the run with its exit code, and the next run continues after it.
 func TestCatchUpCommandStopsAtAFailure(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// chunked is a station with a list of 12 jobs, page1 to page12, that is claimed in chunks of four.
+// chunked is a station with a list of 12 jobs, page1 to page12, in chunks of four.
 type chunked struct {
 	*station
 	src *fslock.Source
@@ -33,7 +33,7 @@ func newChunked(t *testing.T) *chunked {
 	return s
 }
 
-// take holds a chunk.
+// take acquires the lock of a chunk.
 func (s *chunked) take(from, to int) *multilock.Lock {
 	s.t.Helper()
 	lock, err := multilock.TryAcquire(s.t.Context(), s.src, joblist.ChunkName(source.Range{From: from, To: to}), multilock.Options{Command: "batch"})
@@ -41,8 +41,7 @@ func (s *chunked) take(from, to int) *multilock.Lock {
 	return lock
 }
 
-// commit records that the first jobs of a chunk have ended, those of the numbers in exits with
-// that code.
+// commit records that the first jobs of a chunk have ended; exits has the exit codes of failed jobs.
 func (s *chunked) commit(lock *multilock.Lock, ended int, exits map[int]int, returned ...source.Range) {
 	s.t.Helper()
 	jobs, ok := joblist.ParseChunkName(lock.Record().Name)
@@ -61,7 +60,7 @@ func (s *chunked) commit(lock *multilock.Lock, ended int, exits map[int]int, ret
 	require.NoError(s.t, s.src.Record(s.t.Context(), []source.Event{source.CommittedEvent(r, time.Now())}))
 }
 
-// ran records a chunk and gives its lock back.
+// ran records a chunk's result, and releases its lock.
 func (s *chunked) ran(from, to, ended int, exits map[int]int, returned ...source.Range) {
 	s.t.Helper()
 	lock := s.take(from, to)
@@ -115,7 +114,7 @@ func TestWaitSeesTheJobsOfChunks(t *testing.T) {
 	s.commit(held, 3, nil)
 	got := s.run("wait", "--timeout", "1s", "--members", "page9,page12")
 	require.Equal(t, 124, got.code)
-	require.Contains(t, got.stderr, "no final result yet of 1: page12")
+	require.Contains(t, got.stderr, "1 job without a final result: page12")
 	require.Regexp(t, `lock "#jobs-9-12" \(jobs 9 to 12\) is held: `, got.stderr)
 }
 
@@ -131,18 +130,18 @@ func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
 	require.NoError(t, board.Write(t.Context(), 0, 'x'))
 	require.NoError(t, board.Close())
 
-	require.Equal(t, "would forget the result of page2\n", s.must("clean", "--results", "--dry-run", "page2", "page9"))
+	require.Equal(t, "would delete the result of page2\n", s.must("clean", "--results", "--dry-run", "page2", "page9"))
 	require.Contains(t, s.must("status"), "7 of 12 jobs done (66 % ended), 1 failed")
-	require.Equal(t, "forgot the result of page2\nforgot the result of page7\n", s.must("clean", "--results", "page2", "page7", "page9"))
+	require.Equal(t, "deleted the result of page2\ndeleted the result of page7\n", s.must("clean", "--results", "page2", "page7", "page9"))
 	require.Contains(t, s.must("status"), "6 of 12 jobs done (50 % ended), 6 pending\n")
 	require.NotContains(t, s.must("status", "page2"), "RESULT")
-	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "page2"))
+	require.Equal(t, "no results to delete\n", s.must("clean", "--results", "page2"))
 	r, err := s.src.Result(t.Context(), "#jobs-1-4")
 	require.NoError(t, err)
 	require.False(t, r.Final)
 	require.True(t, r.OK())
 	events := s.history("page7")
-	require.Equal(t, "forgot", events[len(events)-1].What)
+	require.Equal(t, "deleted", events[len(events)-1].What)
 	board, err = s.src.OpenProgressMap(t.Context())
 	require.NoError(t, err)
 	read, err := board.Read(t.Context(), 8)
@@ -150,20 +149,20 @@ func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
 	require.Empty(t, read, "or other hosts believe that the chunk is final")
 	require.NoError(t, board.Close())
 
-	require.Equal(t, "forgot the result of page5\nforgot the result of page6\n", s.must("clean", "--results", "#jobs-5-8"))
+	require.Equal(t, "deleted the result of page5\ndeleted the result of page6\n", s.must("clean", "--results", "#jobs-5-8"))
 	r, err = s.src.Result(t.Context(), "#jobs-5-8")
 	require.NoError(t, err)
 	require.Equal(t, []source.Range{{From: 7, To: 8}}, r.Chunk.Returned, "somebody else may be at work on those")
 	held := s.take(1, 4)
 	got := s.run("clean", "--results", "page1", "page8")
 	require.Equal(t, 121, got.code)
-	require.Contains(t, got.stdout, "forgot the result of page8")
+	require.Contains(t, got.stdout, "deleted the result of page8")
 	require.Contains(t, got.stderr, `lock "#jobs-1-4" is held by`)
 	require.NoError(t, held.Release(t.Context()))
 }
 
-// All results go, and the list with them: but none of a chunk as long as another process is at
-// work on the list, and those of a part before that of the chunk which gave it back.
+// All results and the list are removed: but no chunk's while another process works on the list, and those of
+// a part before those of the chunk that returned it.
 // Rule: forget-chunks
 func TestCleanForgetsChunks(t *testing.T) {
 	t.Parallel()
@@ -179,9 +178,9 @@ func TestCleanForgetsChunks(t *testing.T) {
 		require.Contains(t, s.must("status"), "7 of 12 jobs done (66 % ended), 1 failed")
 	}
 	require.NoError(t, held.Release(t.Context()))
-	require.Equal(t, "would forget the results of jobs 1 to 8\n", s.must("clean", "--results", "--dry-run"))
-	require.Equal(t, "forgot the results of jobs 1 to 8\n", s.must("clean", "--results"))
-	require.Equal(t, "no results to forget\n", s.must("clean", "--results"))
+	require.Equal(t, "would delete the results of jobs 1 to 8\n", s.must("clean", "--results", "--dry-run"))
+	require.Equal(t, "deleted the results of jobs 1 to 8\n", s.must("clean", "--results"))
+	require.Equal(t, "no results to delete\n", s.must("clean", "--results"))
 	require.Equal(t, "nothing is held in "+s.base+"/.locks\n", s.must("status"))
 	_, err := s.src.OpenManifest(t.Context())
 	require.ErrorContains(t, err, "no such file")
@@ -199,18 +198,18 @@ func TestReportTakesJobsFromChunks(t *testing.T) {
 		Summary map[string]any
 		Jobs    []struct {
 			Name, State, Why string
-			Left             int
+			Unfinished       int
 			Runs             []map[string]any
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &report))
-	for what, n := range map[string]float64{"jobs": 12, "done": 8, "failed": 1, "running": 0, "claimed": 3, "pending": 0, "runs": 9} {
+	for what, n := range map[string]float64{"total": 12, "done": 8, "failed": 1, "running": 0, "claimed": 3, "pending": 0, "run_count": 9} {
 		require.InDelta(t, n, report.Summary[what], 0, what)
 	}
 	require.Len(t, report.Jobs, 10)
 	require.Equal(t, "#jobs-9-12", report.Jobs[0].Name)
 	require.Equal(t, "running", report.Jobs[0].State)
-	require.Equal(t, 3, report.Jobs[0].Left)
+	require.Equal(t, 3, report.Jobs[0].Unfinished)
 	failed := report.Jobs[2]
 	require.Equal(t, "page2", failed.Name)
 	require.Equal(t, "failed", failed.State)
@@ -219,7 +218,7 @@ func TestReportTakesJobsFromChunks(t *testing.T) {
 	require.Contains(t, s.must("report", "-o", "-"), "jobs 9 to 12")
 
 	table := s.must("history")
-	require.Regexp(t, `#jobs-1-4 +committed .* 3 done, 1 failed, of jobs 1 to 4`, table)
+	require.Regexp(t, `#jobs-1-4 +recorded .* 3 done, 1 failed, of jobs 1 to 4`, table)
 }
 
 func TestDryRunOfABatchSeesChunks(t *testing.T) {
@@ -242,7 +241,7 @@ func TestDryRunOfABatchSeesChunks(t *testing.T) {
 	require.Regexp(t, `(?m)^page11 +would run `, table)
 }
 
-// Every command that counts the jobs of a list counts the same.
+// All commands that count the jobs of a list agree.
 func TestCountsOfAListAgree(t *testing.T) {
 	t.Parallel()
 	s := newChunked(t)
@@ -253,23 +252,23 @@ func TestCountsOfAListAgree(t *testing.T) {
 	want := map[string]float64{"done": 4, "failed": 1, "retry": 0, "claimed": 3, "pending": 4}
 
 	var status struct {
-		Results struct{ Batch map[string]float64 }
+		Results struct{ Progress map[string]float64 }
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json")), &status))
 	var report struct{ Summary map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &report))
 	metrics := s.must("metrics")
 	for state, n := range want {
-		require.InDelta(t, n, status.Results.Batch[state], 0, state)
+		require.InDelta(t, n, status.Results.Progress[state], 0, state)
 		require.Contains(t, metrics, fmt.Sprintf("multilock_list_jobs{group=\".locks\",state=%q} %v\n", state, n))
 		if state == "done" {
 			n++ // the job that is not in the list
 		}
 		require.InDelta(t, n, report.Summary[state], 0, state)
 	}
-	require.InDelta(t, 12, status.Results.Batch["jobs"], 0)
-	require.InDelta(t, 13, report.Summary["jobs"], 0)
-	require.Positive(t, report.Summary["left_seconds"])
+	require.InDelta(t, 12, status.Results.Progress["total"], 0)
+	require.InDelta(t, 13, report.Summary["total"], 0)
+	require.Positive(t, report.Summary["remaining_seconds"])
 	require.Contains(t, s.must("status"), "4 of 12 jobs done (41 % ended), 1 failed, 3 claimed, 4 pending: page2 (exit 3 on ")
 	require.Contains(t, s.must("report", "-o", s.base+"/page.html"), "13 jobs, 5 done, 1 failed, 3 claimed, 4 pending\n")
 	require.NoError(t, held.Release(t.Context()))

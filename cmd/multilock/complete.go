@@ -14,48 +14,47 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// completeCommand is called by the completions of shells (scripts/package/files/completions)
-// with the words of a command line up to the cursor. It prints a candidate a line, or one of
-// the two below. It changes nothing, never waits for long, and says nothing of what goes wrong:
-// a person is in the middle of typing.
+// completeCommand is called by completion scripts of shells (scripts/package/files/completions) with the
+// words of a command line up to the cursor. It prints one candidate per line, or one of the constants below.
+// It changes nothing, does not wait long, and reports no errors, which would disturb the user's typing.
 //
-// The library's own completion knows no values of options, and so no names of locks.
+// The library's own completion does not know values of options, such as names of locks.
 const completeCommand = "__complete"
 
 const (
-	filesAsWell  = ":files"   // names of files are to be completed
-	commandsHere = ":command" // a job's command line begins here
+	filesAsWell  = ":files"   // complete file names, too
+	commandsHere = ":command" // a job's command line starts here
 )
 
-// completionPatience is how long somebody who pressed a key waits for a file server.
+// completionPatience is the maximum wait for a file server after the user pressed a key.
 const completionPatience = 2 * time.Second
 
-// complete prints what could stand where the last word is.
+// complete prints the candidates for the last word.
 func complete(ctx context.Context, e *command.Env, words []string) {
 	last := ""
 	if len(words) > 0 {
 		last, words = words[len(words)-1], words[:len(words)-1]
 	}
 	app := newApp(e)
-	line, _ := arrange(app, e.Line, append([]string{options.Program}, words...)) // it is not finished
+	line, _ := arrange(app, e.Line, append([]string{options.Program}, words...)) // it is incomplete
 	for _, candidate := range (&typed{line, app}).candidates(ctx, e, last) {
 		_ = e.Print("%s\n", candidate)
 	}
 	e.Flush()
 }
 
-// typed is a command line that is not finished.
+// typed is an incomplete command line.
 type typed struct {
 	*commandLine
 	app *cli.App
 }
 
-// job says whether what comes next belongs to a job, or nothing is known of it.
+// job reports whether the next word belongs to a job, or to an unknown command.
 func (t *typed) job() bool {
 	return t.command == nil && t.called != "" || t.level == "run" && t.isPlain()
 }
 
-// isPlain says whether no options come any more.
+// isPlain reports whether options can no longer follow.
 func (t *typed) isPlain() bool { return t.command != nil && !t.over() }
 
 func (t *typed) candidates(ctx context.Context, e *command.Env, last string) []string {
@@ -76,8 +75,8 @@ func (t *typed) candidates(ctx context.Context, e *command.Env, last string) []s
 	}
 }
 
-// matching are the candidates that begin as what is typed; what is no candidate but a word to
-// the shell always is one.
+// matching returns the candidates that begin with the typed text. It always includes the special words for
+// the shell.
 func matching(candidates []string, begin, before string) (all []string) {
 	for _, each := range candidates {
 		switch {
@@ -119,11 +118,11 @@ func (t *typed) arguments(ctx context.Context, e *command.Env) []string {
 	}
 }
 
-// names are those of the group's locks that are held, and of the jobs that have a result.
+// names returns the names of the group's held locks, and of jobs with results.
 func (t *typed) names(ctx context.Context, e *command.Env) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
-	found := make(chan []string, 1) // a file server that is away does not look at ctx
+	found := make(chan []string, 1) // a call to an unreachable file server may ignore ctx
 	go func() { found <- t.ask(ctx, e) }()
 	select {
 	case names := <-found:
@@ -142,13 +141,13 @@ func (t *typed) ask(ctx context.Context, e *command.Env) []string {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = src.Close(nil) }() // the end of the process
-	names, _ := src.Locks.Names(ctx)      // what there is, is shown
+	defer func() { _ = src.Close(nil) }() // the process ends here
+	names, _ := src.Locks.Names(ctx)      // after an error, it completes the names found so far
 	if ledger, ok := source.Ability[source.Ledger](src.Locks, source.TraitResults); ok {
 		done, _ := ledger.Results(ctx)
 		names = append(names, done...)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { // not a person's, or not to be taken for a name
+	names = slices.DeleteFunc(names, func(name string) bool { // internal or ambiguous
 		return strings.ContainsAny(name, "#\n") || strings.HasPrefix(name, "-") || strings.HasPrefix(name, ":")
 	})
 	slices.Sort(names)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCandidates is what the program says to shells, whichever they are.
+// TestCandidates checks the candidates for all shells.
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -76,8 +76,8 @@ func TestCompletionInShells(t *testing.T) {
 	}
 }
 
-// TestCompletionRunsNoProgramThatIsTyped: a stranger's directory may have a program of the name,
-// and whoever presses a key there has not run it yet.
+// TestCompletionRunsNoProgramThatIsTyped: another user's directory may contain a program with that name,
+// which the completion must not run.
 func TestCompletionRunsNoProgramThatIsTyped(t *testing.T) {
 	t.Parallel()
 	const theirs = `#!/bin/sh
@@ -102,7 +102,7 @@ func TestCompletionRunsNoProgramThatIsTyped(t *testing.T) {
 	}
 }
 
-// TestCompletionOfStrangersNames: a lock's name is whatever somebody chose who may write there.
+// TestCompletionOfStrangersNames: any user with write access can choose names of locks.
 func TestCompletionOfStrangersNames(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -116,7 +116,7 @@ func TestCompletionOfStrangersNames(t *testing.T) {
 	require.Equal(t, "a$(touch pwned)\n", s.must("__complete", "status", ""))
 }
 
-// TestCompletionInZsh types into a shell with a terminal: zsh completes nowhere else.
+// TestCompletionInZsh types into a shell on a terminal, because zsh completes only there.
 func TestCompletionInZsh(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -126,7 +126,7 @@ func TestCompletionInZsh(t *testing.T) {
 	require.Regexp(t, `(?m)^nightly +held `, typed.stdout)
 }
 
-// typedInZsh is a script that types these keys, and prints what the terminal shows then.
+// typedInZsh returns a script that types these keys, and prints the terminal's screen.
 func typedInZsh(keys string) string {
 	return `zmodload zsh/zpty; zpty z zsh -f -i
 		zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(multilock completion zsh); bindkey "^I" complete-word; echo rea""dy'

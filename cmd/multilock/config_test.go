@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// configured runs the binary without any variable of ours but those given, with a home.
+// configured runs the binary with a home directory, and with only the given variables.
 func (s *station) configured(home string, vars []string, words ...string) ended {
 	s.t.Helper()
 	cmd := s.command(words...)
@@ -29,7 +29,7 @@ func writeConfig(t *testing.T, home, text string) string {
 	return path
 }
 
-// A file says what neither an option nor a variable does.
+// The file applies if neither an option nor a variable is given.
 func TestConfigIsTheLastToBeAsked(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -52,22 +52,25 @@ func TestConfigIsTheLastToBeAsked(t *testing.T) {
 	require.Equal(t, map[string]float64{"y": 180, "z": 420}, byName)
 
 	var report struct {
-		Settings []struct{ Name, Value, From string }
+		Settings []struct{ Name, Value, Origin string }
 		Files    []string
 	}
 	got = s.configured(home, []string{"MULTILOCK_TRUST=root"}, "config", "--json", "-g", "I")
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report), got.stderr)
 	from := map[string]string{}
 	for _, one := range report.Settings {
-		from[one.Name] = one.Value + " " + one.From
+		from[one.Name] = one.Value + " " + one.Origin
 	}
-	require.Equal(t, map[string]string{"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL", "require_shared": " built in"}, from)
+	require.Equal(t, map[string]string{
+		"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL", "require_shared": " built in",
+		"capture": " built in", "capture_keep": "20 built in", "capture_size": "64M built in",
+	}, from)
 	require.Equal(t, []string{"/etc/multilock.conf", path}, report.Files)
 	require.Regexp(t, `(?m)^source +`+s.base+` +`+path+`$`, s.configured(home, nil, "config").stdout)
-	require.Contains(t, s.configured(home, []string{"MULTILOCK_CONFIG=none"}, "run", "--", "true").stderr, "where are the locks?")
+	require.Contains(t, s.configured(home, []string{"MULTILOCK_CONFIG=none"}, "run", "--", "true").stderr, "no lock directory")
 }
 
-// A batch needs a group, and a file or a variable names it as well as an option does.
+// A batch needs a group, which may come from a file or a variable as well as from an option.
 func TestBatchNeedsAGroup(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -83,18 +86,18 @@ func TestBatchNeedsAGroup(t *testing.T) {
 	require.Zero(t, s.configured(home, []string{dir}, "batch", "-q", list).code)
 }
 
-// A file that is wrong, or that somebody else can write, locks nothing somewhere else.
+// If the file is invalid, or other users can write it, no lock is acquired elsewhere.
 func TestConfigThatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	for text, want := range map[string]string{
-		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust, local and require_shared`,
+		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust, local, require_shared, capture, capture_keep and capture_size`,
 		"dir = /x":                           "line 1: ",
 		"dir = \"x\"":                        "write the whole path",
 		"dir = \"\\u0000":                    "line 1: ",
 		"dir = \"/x\"\nsource = \"file:/x\"": "dir and source contradict each other",
 		"source = \"mongodb://ada:secret@h/d.c\"": "there is a secret in it",
-		"ttl = \"soon\"":       `ttl: "soon" is no duration`,
+		"ttl = \"soon\"":       `ttl: invalid duration "soon"`,
 		"ttl = \"0\"":          "ttl: must not be 0",
 		"source = \"bogus:x\"": "unknown kind of source",
 	} {
@@ -120,7 +123,7 @@ func TestConfigThatIsRefused(t *testing.T) {
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chmod(path, 0o600))
 		require.NoError(t, os.Chown(path, 4711, 4711))
-		require.Contains(t, s.configured(home, nil, "run", "--", "true").stderr, "it belongs to user 4711, whom this user (0) does not believe")
+		require.Contains(t, s.configured(home, nil, "run", "--", "true").stderr, "it belongs to user 4711, which this user (0) does not trust")
 	}
 	require.Equal(t, 125, s.configured(t.TempDir(), []string{"MULTILOCK_CONFIG=" + s.base + "/absent"}, "run", "--", "true").code, "it was named")
 	s.requireUntouched()

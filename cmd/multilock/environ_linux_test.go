@@ -17,15 +17,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// withPassword gives a command a password for a source in its environment, in all ways.
+// withPassword adds a password for a source to a command's environment, in each possible way.
 func withPassword(cmd *exec.Cmd) (*exec.Cmd, string) {
 	password := source.NewToken()
 	cmd.Env = append(cmd.Env, "MULTILOCK_PASSWORD="+password, "MULTILOCK_SOURCE=mongodb://ada:"+password+"@host/a.b")
 	return cmd, password
 }
 
-// requireUnshown requires that no process of this host has a text in its environment or
-// its command line, as others can see them.
+// requireUnshown requires that no process of this host exposes a text in its environment or command line.
 func requireUnshown(t *testing.T, text string) {
 	t.Helper()
 	pids, err := procfs.Proc.PIDs()
@@ -39,7 +38,7 @@ func requireUnshown(t *testing.T, text string) {
 	}
 }
 
-// What a source's password is, nobody sees who looks at the processes of a host.
+// Other users of a host cannot see a source's password.
 func TestThePasswordOfASourceIsInNoProcessesEnvironment(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

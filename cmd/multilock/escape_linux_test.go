@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// What has left the job's process group, and has an environment of its own, keeps the lock
-// of a runner that was killed, as long as it lives.
+// Processes that left the job's process group, and have another environment, keep the lock of a killed runner
+// held while they live.
 func TestProcessesThatLeaveTheJobKeepItsLock(t *testing.T) {
 	t.Parallel()
 	for name, job := range map[string]string{

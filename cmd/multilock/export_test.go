@@ -13,7 +13,7 @@ func EachOption(do func(command string, o *options.Option)) { eachOption(do) }
 
 var optionsInUsage = regexp.MustCompile(`-\w \w+`)
 
-// Arguments returns what each command says of its arguments.
+// Arguments returns each command's description of its arguments.
 func Arguments() map[string]string {
 	usages := map[string]string{}
 	for _, c := range appForTests().Commands {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// line is who stands in line for the lock x, by the processes in their tickets.
+// line returns the queue for the lock x, by the process IDs in the tickets.
 func (s *station) line() (tickets []string) {
 	s.t.Helper()
 	found, err := filepath.Glob(filepath.Join(s.base, ".multilock", "groups", ".locks", "queue", "x", "*", "*.locked"))
@@ -18,8 +18,8 @@ func (s *station) line() (tickets []string) {
 	return found
 }
 
-// standInLine starts runs that wait for the lock x, one after the other, each of which writes
-// its word into a file of the base directory.
+// standInLine starts runs that queue for the lock x in this order. Each writes its word to a file of the base
+// directory.
 func (s *station) standInLine(words ...string) (waiting []*running) {
 	s.t.Helper()
 	for i, word := range words {
@@ -36,8 +36,8 @@ func (s *station) order() []string {
 	return strings.Fields(string(order))
 }
 
-// Processes that stand in line come in their order. One that is killed there, or gives up,
-// keeps nobody from the lock, and nothing is left of the queue.
+// Queued processes acquire the lock in order. A process that is killed or gives up in the queue blocks no
+// other, and the queue is removed.
 func TestRunsInLine(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -57,7 +57,7 @@ func TestRunsInLine(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(s.base, ".multilock", "groups", ".locks", "queue", "x"))
 }
 
-// The first in line, who asks for the lock, is killed: the next one asks.
+// The first process in the queue is killed while it tries to acquire the lock: the next one acquires it.
 func TestFirstInLineIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -72,7 +72,7 @@ func TestFirstInLineIsKilled(t *testing.T) {
 	require.Equal(t, []string{"b"}, s.order())
 }
 
-// Scripts and slots stand in line, too.
+// Scripts and slots queue, too.
 func TestAcquireAndSlotsInLine(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

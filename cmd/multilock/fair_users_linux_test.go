@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two users of a group stand in one line, with umasks that take the group's rights away, and
-// come in its order. One of either who is killed there keeps nobody from the lock.
+// Two users of a group, with umasks that deny access to the group, share a queue, and acquire the lock in
+// order. If a process of either is killed in the queue, it blocks no other.
 func TestUsersOfAGroupInOneLine(t *testing.T) {
 	t.Parallel()
 	alice, bob := members(t)

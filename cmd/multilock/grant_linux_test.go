@@ -15,8 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// A token that could not be written has been received by no process: acquire fails, and
-// the lock is free.
+// If the token could not be written, no process has received it: acquire fails, and the lock is free.
 func TestTokenThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for name, redirection := range map[string]string{
@@ -31,7 +30,7 @@ func TestTokenThatCannotBeWritten(t *testing.T) {
 				script := begin(t, clitest.Shell(t, s.command(), "bash", fmt.Sprintf(`set -o pipefail; multilock acquire -n x %s %s; echo "code $?"; read x`, how, redirection)))
 				script.Expect("code ")
 				script.Expect("\n")
-				if name != "gone reader" { // which may have left, or not, before the token was written
+				if name != "gone reader" { // the reader may have left before or after the token was written
 					require.NotContains(t, script.Out.String(), "code 0")
 				}
 				if !strings.Contains(script.Out.String(), "code 0") {
@@ -43,7 +42,7 @@ func TestTokenThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Output that is thrown away on purpose is delivered: the script's end releases the lock.
+// Output to the null device counts as delivered: the script's end releases the lock.
 func TestTokenIntoTheNullDevice(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -55,7 +54,7 @@ func TestTokenIntoTheNullDevice(t *testing.T) {
 	s.eventuallyFree("x")
 }
 
-// However acquire is ended: either its output has the token, or the lock is free.
+// However acquire is terminated, either its output has the token, or the lock is free.
 func TestEndedAcquireLeavesNoGrant(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL} {
@@ -78,7 +77,7 @@ func TestEndedAcquireLeavesNoGrant(t *testing.T) {
 	}
 }
 
-// A program that only runs acquire ends with it, and so would the lock.
+// A wrapper that only runs acquire ends with it, and would release the lock.
 func TestAcquireBelowAWrapper(t *testing.T) {
 	t.Parallel()
 	for _, wrapper := range []string{"timeout 30", "nice", "timeout 30 nice timeout 20", "env"} {
@@ -87,7 +86,7 @@ func TestAcquireBelowAWrapper(t *testing.T) {
 			s := newStation(t)
 			script := begin(t, clitest.Shell(t, s.command(), "bash", `t=$(`+wrapper+` multilock -d `+s.base+` acquire -n x); echo "code $?."; read x`))
 			script.Expect(".")
-			refused := strings.Contains(wrapper, "timeout") // the others are replaced by what they run
+			refused := strings.Contains(wrapper, "timeout") // the others exec the command
 			require.Equal(t, refused, strings.Contains(script.Out.String(), "code 125."), script.Out.String())
 			want := "held"
 			if refused {
@@ -100,7 +99,7 @@ func TestAcquireBelowAWrapper(t *testing.T) {
 	}
 }
 
-// A release with the token is one release, also where the script ends at once.
+// A release with the token counts once, even if the script ends immediately.
 func TestReleaseIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -108,12 +107,12 @@ func TestReleaseIsCountedOnce(t *testing.T) {
 		cmd := clitest.Shell(t, s.command(), "sh", `t=$(multilock acquire -n x --ttl 3s) && multilock release -n x --token "$t"`)
 		require.Zero(t, s.finish(cmd).code)
 	}
-	time.Sleep(4 * time.Second) // the keepers have looked
+	time.Sleep(4 * time.Second) // until the keepers have checked
 	require.Equal(t, strings.Fields("acquired released acquired released acquired released"), happened(s.history("x")))
 	require.Contains(t, s.must("metrics"), `multilock_runs_total{group=".locks",name="x"} 3`)
 }
 
-// The keeper has nothing of the script's but its name: no descriptor, and no directory.
+// The keeper inherits nothing from the script: no descriptor, and no working directory.
 func TestKeeperLetsGoOfTheScript(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

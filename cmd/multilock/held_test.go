@@ -27,15 +27,15 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, got.stderr, fmt.Sprintf(`multilock: lock "x" is held by %s pid %d by `, host, holder.PID()))
 	require.Contains(t, got.stderr, "sh -c 'echo ready; exec cat'")
-	require.Contains(t, got.stderr, "last sign of life")
+	require.Contains(t, got.stderr, "last heartbeat")
 	require.Contains(t, got.stderr, "its job lives")
 	require.NotContains(t, got.stderr, "--force", "the holder is healthy: a forced break would let two jobs run at once")
 	require.Zero(t, holder.end().code)
 	s.must("run", "-n", "x", "--", "true")
 }
 
-// The command that a refusal shows does what it says, wherever it is pasted and
-// whatever the lock and its directory are called.
+// The command in a "held" message can be pasted in any directory, with any names of the lock and its
+// directory.
 func TestClearingCommandCanBePasted(t *testing.T) {
 	t.Parallel()
 	names := []string{"plain", "two words", "it's", `"$HOME" \ !x`, "-n", "--", "grün", "tab\there", "x\x1b[31mred", "\xff\xfe", "a\nb"}
@@ -45,7 +45,7 @@ func TestClearingCommandCanBePasted(t *testing.T) {
 			s := newStation(t)
 			s.base = filepath.Join(s.base, "the $base's dir")
 			require.NoError(t, os.Mkdir(s.base, 0o700))
-			holder := s.hold(name, "-g", "a group", "--ttl", "5s") // a short one, to notice the loss soon
+			holder := s.hold(name, "-g", "a group", "--ttl", "5s") // short, so that it soon notices the loss
 			got := s.run("run", "--name="+name, "-g", "a group", "--fail-after", "1", "--", "true")
 			require.Equal(t, 120, got.code)
 			require.NotContains(t, got.stderr, "\x1b")
@@ -77,9 +77,9 @@ func TestRefusalCodes(t *testing.T) {
 		"long":           {[]string{"--conflict-exit-code=9"}, 9, `lock "x" is held by`},
 		"quiet":          {[]string{"-q"}, 121, ""},
 		"quiet success":  {[]string{"-q", "-E", "0"}, 0, ""},
-		"waited":         {[]string{"--wait", "3s"}, 124, `the time to wait is over: lock "x" is held by`},
-		"waited, not -E": {[]string{"-w", "0.05", "-E", "7"}, 124, `the time to wait is over`},
-		"waited quietly": {[]string{"-w", "0.05", "-q"}, 124, `the time to wait is over`},
+		"waited":         {[]string{"--wait", "3s"}, 124, `timed out waiting: lock "x" is held by`},
+		"waited, not -E": {[]string{"-w", "0.05", "-E", "7"}, 124, `timed out waiting`},
+		"waited quietly": {[]string{"-w", "0.05", "-q"}, 124, `timed out waiting`},
 		"no wait":        {[]string{"--wait", "0"}, 121, `lock "x" is held by`},
 	}
 	for name, c := range cases {
@@ -97,7 +97,7 @@ func TestRefusalCodes(t *testing.T) {
 	}
 }
 
-// Somebody who waits for long is told for whom; a log gets it in a line.
+// A waiter reports the holder after a while; in a log as a line.
 func TestWaitTellsForWhom(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -119,16 +119,16 @@ func TestFailAfterCountsRefusals(t *testing.T) {
 	for range 2 {
 		starved := attempt()
 		require.Equal(t, 120, starved.code)
-		require.Contains(t, starved.stderr, "times in a row by the same holder: lock")
+		require.Contains(t, starved.stderr, "attempts in a row; it may hang: lock")
 	}
 	require.Zero(t, holder.end().code)
 
-	s.hold("x") // another acquisition: whoever held it before did not hang
+	s.hold("x") // another acquisition: the former holder did not hang
 	require.Zero(t, attempt().code)
-	require.Contains(t, happened(s.history("x")), "refused")
+	require.Contains(t, happened(s.history("x")), "not_acquired")
 }
 
-// peer puts a lock of the Python MultiLock in place, as old as is said.
+// peer creates a lock of the Python MultiLock, with the given age.
 func (s *station) peer(name string, age time.Duration) {
 	s.t.Helper()
 	dir := filepath.Join(s.base, ".locks", name)
@@ -151,5 +151,5 @@ func TestMaxAgeClearsAPythonPeersLock(t *testing.T) {
 	require.NotContains(t, got.stderr, "clear it with: ")
 	require.Equal(t, 121, s.run("run", "-n", "x", "--max-age", "3h", "--", "true").code)
 	require.Equal(t, "mine\n", s.must("run", "-n", "x", "--maxage", "1s", "--", "echo", "mine"))
-	require.Equal(t, []string{"broke", "acquired", "released"}, happened(s.history("x")))
+	require.Equal(t, []string{"broken", "acquired", "released"}, happened(s.history("x")))
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each command has a text of one screen of its own, and all options in it are there: in the
-// long text, too.
+// Each command has a short help that fits on a screen. The long help has all options of the short help, too.
 func TestShortHelp(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	main := s.must("--help")
-	_, list, _ := strings.Cut(main, "COMMANDS:\n")
+	_, list, _ := strings.Cut(main, "COMMANDS\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	commands := regexp.MustCompile(`(?m)^   ([a-z]+)[, ]`).FindAllStringSubmatch(list, -1)
 	require.Greater(t, len(commands), 12)
@@ -43,24 +42,24 @@ func TestShortHelp(t *testing.T) {
 func TestHelpTopics(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.Contains(t, s.must("help", "exit-codes"), "121  held by somebody")
+	require.Contains(t, s.must("help", "exit-codes"), "121  held by another process")
 	require.Contains(t, s.must("h", "environment"), "MULTILOCK_FENCE")
 	require.Contains(t, s.must("help", "locks"), "at once")
 	batch := s.must("help", "batch")
 	require.Contains(t, batch, "NAME<TAB>COMMAND", "the command")
-	require.Contains(t, batch, "goes on where it stopped", "and the topic")
+	require.Contains(t, batch, "A line BARRIER divides the list", "and the topic")
 	for _, words := range [][]string{{"help", "no-such-thing"}, {"help", "__keep"}, {"help", "run", "wait"}} {
 		got := s.run(words...)
 		require.Equal(t, 125, got.code)
 		require.Empty(t, got.stdout)
 	}
 	require.Contains(t, s.run("help", "exitcodes").stderr, `did you mean "exit-codes"?`)
-	require.Contains(t, s.run("help", "no-such-thing").stderr, "the topics are batch, environment, exit-codes, filesystems, locks")
+	require.Contains(t, s.run("help", "no-such-thing").stderr, "the topics are environment, exit-codes, filesystems, hooks, locks, output, schedule, sources, troubleshooting, waiting")
 	s.requireUntouched()
 }
 
-// Who types the program's name alone is told what to type. It is no success: a script may have
-// lost its words.
+// A call without arguments shows how to start. It is not a success, because a script may have lost its
+// arguments.
 func TestNothingTyped(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hooked is a run whose hooks write down what they find.
+// hooked is a run whose hooks record their environment and input.
 type hooked struct {
 	*station
 	dir string
@@ -23,7 +23,7 @@ func newHooked(t *testing.T) *hooked {
 	return &hooked{newStation(t), t.TempDir()}
 }
 
-// options have every hook write to a file of its own.
+// options returns options whose hooks each write to their own file.
 func (h *hooked) options() []string {
 	var all []string
 	for _, what := range []string{"success", "failure", "loss", "overrun"} {
@@ -71,7 +71,7 @@ func TestHookOfASuccess(t *testing.T) {
 	require.NotContains(t, told, "MULTILOCK_TOKEN")
 }
 
-// A failure's hook finds how the job ended, and what it printed last.
+// The hook of a failure receives how the job ended, and the end of its output.
 func TestHookOfAFailure(t *testing.T) {
 	t.Parallel()
 	h := newHooked(t)
@@ -87,7 +87,7 @@ func TestHookOfAFailure(t *testing.T) {
 	require.Less(t, len(told), 12_000)
 }
 
-// Whatever else ends a run badly is a failure, also before the job; what is none has no hook.
+// Any other bad end is a failure, too, even before the job starts. An end that is not a failure has no hook.
 func TestHookOfOtherEnds(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -147,7 +147,7 @@ func TestHookOfALostLock(t *testing.T) {
 	}
 }
 
-// The lock is free while a hook runs; the hook is ended in time, and its failure told.
+// The lock is free while a hook runs. The hook is terminated after its timeout, and its failure is reported.
 func TestHooksAreInNobodysWay(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -164,7 +164,7 @@ func TestHooksAreInNobodysWay(t *testing.T) {
 	require.Equal(t, ended{0, "", "multilock: --on-success: its command ended with code 9\n"}, failing)
 }
 
-// What takes too long is told of while it runs, once.
+// An overrun is reported once, while the job runs.
 func TestHookOfAnOverrun(t *testing.T) {
 	t.Parallel()
 	h := newHooked(t)
@@ -181,7 +181,7 @@ func TestHookOfAnOverrun(t *testing.T) {
 	h.requireOnly("overrun", "success")
 }
 
-// With ticks too long is when the next one begins.
+// With ticks, a job overruns when its next tick begins.
 func TestHookOfATickThatIsOverrun(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -191,7 +191,7 @@ func TestHookOfATickThatIsOverrun(t *testing.T) {
 	require.Zero(t, r.wait().code)
 }
 
-// A hook that is as slow as its limit does not outlive the run's end by more.
+// A hook that takes its full timeout delays the run's end by no more than that.
 func TestOverrunHookOfAJobThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -16,8 +16,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// host is a machine of its own as far as multilock can see: host name, boot id,
-// machine id, process numbers.
+// host looks like a separate machine to multilock: host name, boot ID, machine ID, process IDs.
 type host struct {
 	*station
 	name string
@@ -39,14 +38,14 @@ func (s *station) host(name string) *host {
 	return h
 }
 
-// enter is what makes the difference, in namespaces of its own.
+// enter creates the namespaces that make the difference.
 const enter = `
 hostname "$0" && cd "$1" && shift &&
 mount --bind boot_id /proc/sys/kernel/random/boot_id &&
 if test -e /etc/machine-id; then mount --bind machine-id /etc/machine-id; fi &&
 "$@"`
 
-// on prepares the binary on the host. To kill the process is to crash the host.
+// on prepares the binary on the host. Killing the process crashes the host.
 func (h *host) on(args ...string) *exec.Cmd {
 	h.t.Helper()
 	cmd := h.command(args...)
@@ -57,8 +56,7 @@ func (h *host) on(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Of any number of hosts that start the same line at the same time, exactly one
-// runs the job.
+// If any number of hosts run the same command line at the same time, exactly one runs the job.
 func TestExactlyOneOfManyHostsRuns(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -90,8 +88,7 @@ func TestExactlyOneOfManyHostsRuns(t *testing.T) {
 	}
 }
 
-// A crashed host's lock is taken over after its TTL, and the history tells on
-// what evidence.
+// A crashed host's lock is taken over after its TTL, and the history has the evidence.
 func TestCrashedHost(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -104,13 +101,12 @@ func TestCrashedHost(t *testing.T) {
 	got := s.finish(beta.on("run", "-n", "nightly", "--wait", "forever", "-q", "--", "hostname"))
 	require.Equal(t, ended{0, "beta\n", ""}, got)
 	events := s.history("nightly")
-	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
-	require.Contains(t, events[1].Why, "no sign of life for")
+	require.Equal(t, []string{"acquired", "broken", "acquired", "released"}, happened(events))
+	require.Contains(t, events[1].Why, "no heartbeat for")
 	require.Contains(t, events[1].Why, "with a limit of 2s")
 }
 
-// The attempts of all hosts are counted together, and a crash loses none that
-// was recorded.
+// The attempts of all hosts are counted together, and a crash loses no recorded attempt.
 func TestRetriesOverHosts(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -133,20 +129,20 @@ func TestRetriesOverHosts(t *testing.T) {
 	require.Len(t, s.attempts(), 4)
 }
 
-// locksIn is the JSON of the locks that are held.
+// locksIn returns the JSON of the held locks.
 func locksIn(s *station) string {
 	var report struct{ Locks json.RawMessage }
 	require.NoError(s.t, json.Unmarshal([]byte(s.must("status", "--json")), &report))
 	return string(report.Locks)
 }
 
-// Ctrl-C ends a doctor that waits for others, and frees its seat.
+// Ctrl-C ends a doctor that waits for other hosts, and releases its presence lock.
 func TestDoctorIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	doctor := s.start("doctor", "--join", "--timeout", "1h")
-	doctor.Err.Expect(t, "multilock: waiting for other hosts, for 1h00m: 1 of 2 are here; run the same line on each")
-	require.Equal(t, "held", s.lock("doctor-join-1").State)
+	doctor.Err.Expect(t, "multilock: waiting up to 1h00m for other hosts: 1 of 2 joined; run the same command on each")
+	require.Contains(t, locksIn(s), `"doctor-join#slot-`)
 	doctor.Signal(syscall.SIGINT)
 	got := doctor.wait()
 	require.Empty(t, got.stdout)

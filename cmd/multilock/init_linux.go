@@ -10,10 +10,9 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// asInit is for the first process of a container, whose children are all processes that
-// have lost their parent: nothing else reaps those. It runs the program as its child, passes
-// signals on, reaps, and ends as that did. No is for any other process, and where no child
-// can be started.
+// asInit is for the first process of a container, which must reap all orphaned processes. It runs the program
+// as its child, forwards signals, reaps, and ends like the child. It returns false in any other process, and
+// if the child cannot be started.
 func asInit(environ []string) (code int, yes bool) {
 	if os.Getpid() != 1 {
 		return 0, false
@@ -23,7 +22,7 @@ func asInit(environ []string) (code int, yes bool) {
 		return 0, false
 	}
 	attr := &syscall.ProcAttr{Env: environ, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{}}
-	if term.IsTerminal(0) { // it sends its signals to the child itself
+	if term.IsTerminal(0) { // the terminal sends its signals directly to the child
 		attr.Sys.Setpgid, attr.Sys.Foreground, attr.Sys.Ctty = true, true, 0
 	}
 	signals := make(chan os.Signal, 64)
@@ -35,7 +34,8 @@ func asInit(environ []string) (code int, yes bool) {
 	}
 	go func() {
 		for sig := range signals {
-			if number, ok := sig.(syscall.Signal); ok && number != syscall.SIGCHLD && number != syscall.SIGURG { // which the runtime sends
+			// The runtime uses SIGURG.
+			if number, ok := sig.(syscall.Signal); ok && number != syscall.SIGCHLD && number != syscall.SIGURG {
 				_ = syscall.Kill(child, number)
 			}
 		}

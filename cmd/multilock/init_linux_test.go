@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// As the first process of a container multilock reaps what has lost its parent, passes
-// signals on, and ends as the command does.
+// As the first process of a container multilock reaps orphaned processes, forwards signals, and ends like the
+// command.
 func TestFirstProcessOfAContainer(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// helper waits for a process of our own kind that a command has started, and
-// returns its number.
+// helper waits for a process of this program that a command has started, and returns its process ID.
 func (r *running) helper(s *station, argument string) int {
 	r.t.Helper()
 	found := 0
@@ -48,8 +47,8 @@ func childrenOf(parent int) []int {
 	return children
 }
 
-// A killed runner takes its job's whole tree along, and the next one has the lock
-// at once, whatever the TTL.
+// When a runner is killed, its job's whole tree ends, and the next process acquires the lock immediately,
+// with any TTL.
 func TestKilledRunner(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -59,15 +58,15 @@ func TestKilledRunner(t *testing.T) {
 	s.awaitNote("x")
 	s.awaitTold("x")
 	job.Signal(syscall.SIGKILL)
-	job.wait() // for all who have its output open
+	job.wait() // for all processes that have its output open
 	require.Equal(t, "again\n", s.must("run", "-q", "-n", "x", "--wait", "1m", "--", "echo", "again"))
 	events := s.history("x")
-	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
+	require.Equal(t, []string{"acquired", "broken", "acquired", "released"}, happened(events))
 	require.Equal(t, events[0].Token, events[1].Token)
 	require.NotEmpty(t, events[1].Why)
 }
 
-// Each attempt under one lock is noted in the place of the one before.
+// The record of each attempt under one lock replaces the previous attempt's.
 func TestEachAttemptIsNoted(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -77,8 +76,7 @@ func TestEachAttemptIsNoted(t *testing.T) {
 	require.Equal(t, 2, s.result("x").Attempt)
 }
 
-// While a process of the job lives, the lock counts as held, though its runner
-// and its guard are dead.
+// While a process of the job lives, the lock counts as held, even if its runner and its guard are dead.
 func TestLivingJobOfADeadRunner(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -102,14 +100,14 @@ func TestLivingJobOfADeadRunner(t *testing.T) {
 	s.must("run", "-n", "x", "--wait", "1m", "--", "true")
 }
 
-// orphans are the ways in which a child can be out of its job's sight.
+// orphans are the ways in which a child can hide from its job.
 var orphans = map[string]string{
 	"background": `sleep 1000 &`,
 	"setsid":     `setsid sleep 1000 &`,
 	"timeout":    `timeout 1000 sleep 1000 &`,
 }
 
-// carriers are the processes that have an entry in their environment.
+// carriers returns the processes with an entry in their environment.
 func carriers(entry string) []int {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var found []int
@@ -129,9 +127,8 @@ func killCarriers(token string) {
 	}
 }
 
-// orphan leaves a lock whose runner was killed by the first thing that its job did
-// after it had started a child, which lives on. On a busy machine the guard may have
-// been faster, and the child is gone with it: then it tries again.
+// orphan leaves a lock whose runner was killed by the job, after the job had started a child that lives on.
+// On a busy machine the guard may have ended the child first; then it tries again.
 func (s *station) orphan(child string) (token string) {
 	s.t.Helper()
 	s.eventually("a child outlives its runner", func() bool {
@@ -144,8 +141,8 @@ func (s *station) orphan(child string) (token string) {
 	return token
 }
 
-// From its first instruction on, a job keeps the lock on its host for as long as one of
-// its processes lives, whatever group that is in; and no longer.
+// From its first instruction on, a job holds its lock on its host while any of its processes lives, in any
+// process group; and no longer.
 func TestChildOfAKilledRunnerKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	for name, child := range orphans {
@@ -160,7 +157,7 @@ func TestChildOfAKilledRunnerKeepsTheLock(t *testing.T) {
 			killCarriers(token)
 			s.must("run", "-n", "x", "--wait", "1m", "--", "true")
 			events := s.history("x")
-			broke := slices.Index(happened(events), "broke")
+			broke := slices.Index(happened(events), "broken")
 			require.Contains(t, events[broke].Why, "no process")
 		})
 	}

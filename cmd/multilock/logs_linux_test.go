@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever comes later finds what a job has printed under its name, and a list of all.
+// A job's output can be printed later by its name, and all jobs with output can be listed.
 func TestLogsOfAGroup(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	for _, args := range [][]string{nil, {"--failed"}, {"--json"}} {
 		got := s.run(append([]string{"logs"}, args...)...)
 		require.Equal(t, ended{0, "", got.stderr}, got)
-		require.Contains(t, got.stderr, "nothing has run in "+s.base+"/.locks, as far as results tell")
+		require.Contains(t, got.stderr, "there are no results in "+s.base+"/.locks; check -d and -g")
 	}
 	require.Equal(t, ended{0, "", ""}, s.run("logs", "-q"))
 	require.Equal(t, 1, s.run("logs", "a").code)
@@ -44,7 +44,7 @@ func TestLogsOfAGroup(t *testing.T) {
 	require.Equal(t, []string{"a 2 16\n", "-x 1 2\n", "3 1 6\n"}, listed)
 }
 
-// On a terminal nothing that others wrote controls it; a program gets what was printed.
+// Output on a terminal cannot control the terminal; a program receives it unchanged.
 func TestTerminalGetsText(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -61,7 +61,7 @@ func TestTerminalGetsText(t *testing.T) {
 	}
 }
 
-// A file of frames may be anybody's, and so is the host in it.
+// Any user may have written a file of frames, and so the host name in it.
 func TestHostOfAFrameIsText(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -73,7 +73,7 @@ func TestHostOfAFrameIsText(t *testing.T) {
 	require.Contains(t, got, "two\n")
 }
 
-// What the failed ones have printed is shown under how they failed, without naming them.
+// --failed shows the output of all failed jobs, with how they failed.
 func TestLogsOfTheFailed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -103,7 +103,7 @@ func TestLogsAreInFewFiles(t *testing.T) {
 	require.Equal(t, "this is 123\n", s.must("logs", "123"))
 }
 
-// Standard output and error are kept apart on request.
+// Standard output and standard error are stored separately on request.
 func TestSeparateOutput(t *testing.T) {
 	t.Parallel()
 	s, dir := newStation(t), t.TempDir()
@@ -127,7 +127,7 @@ func TestSeparateOutput(t *testing.T) {
 	}
 }
 
-// Who follows a job sees what it prints while it runs, and its end.
+// --follow prints a job's output while it runs, and its end.
 func TestFollowedJob(t *testing.T) {
 	t.Parallel()
 	s, gate := newStation(t), filepath.Join(t.TempDir(), "gate")
@@ -143,7 +143,7 @@ func TestFollowedJob(t *testing.T) {
 	require.Equal(t, got, s.run("logs", "-f", "a"), "it has ended")
 }
 
-// The job log of the whole group comes from the results, whichever hosts ran the jobs.
+// The job log of a group is made from the results of all hosts.
 func TestJoblogOfAGroup(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -161,7 +161,7 @@ func TestJoblogOfAGroup(t *testing.T) {
 	require.Equal(t, 125, s.run("logs", "--joblog", "a").code)
 }
 
-// Output that a batch has put elsewhere is named, with its host.
+// If a batch has stored output elsewhere, the directory and its host are named.
 func TestLogsNameTheDirectoryOfABatch(t *testing.T) {
 	t.Parallel()
 	s, there := newStation(t), filepath.Join(t.TempDir(), "out put")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A command that only looks leaves nothing behind and changes nothing, whatever was there before.
+// Read-only commands leave nothing behind and change nothing, in any state of the base directory.
 func TestLooksChangeNothing(t *testing.T) {
 	t.Parallel()
 	for scene, prepare := range map[string]func(s *station){
@@ -46,8 +46,8 @@ func TestLooksChangeNothing(t *testing.T) {
 	}
 }
 
-// In a directory like /tmp a look does not even make the user's own directory. The first lock
-// does, and what it left is found.
+// In a directory like /tmp, a read-only command does not create the user's own directory. The first lock
+// does, and then its remains are found.
 func TestLooksInADirectoryLikeTmp(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -69,16 +69,16 @@ func TestLooksInADirectoryLikeTmp(t *testing.T) {
 	require.NotContains(t, got.stderr, own, "that was reported")
 	require.Equal(t, "x\n", s.must("__complete", "status", ""))
 
-	other := newStation(t) // a run that makes it, and holds its lock for a while
+	other := newStation(t) // this run creates the directory, and holds its lock for a while
 	require.NoError(t, os.Chmod(other.base, 0o777|fs.ModeSticky))
 	holder := other.hold("x", "--ttl", "1s")
 	require.Equal(t, 121, other.run("run", "-n", "x", "--", "true").code)
-	time.Sleep(2 * time.Second) // the holder looks after its base meanwhile
+	time.Sleep(2 * time.Second) // the holder maintains its base meanwhile
 	require.Zero(t, holder.end().code)
 	require.Equal(t, "free", other.lock("x").State)
 }
 
-// looks are the commands that only look, with what makes them look further.
+// looks returns the read-only commands, with options that make them read more.
 func looks() []string {
 	return []string{
 		"status", "status -g G", "status -g G x", "status -g G held --json", "status -g G nothing", "status -r -g G", "status --all",
@@ -89,7 +89,7 @@ func looks() []string {
 	}
 }
 
-// listing describes all that is in a directory.
+// listing describes all files in a directory.
 func listing(t *testing.T, base string) string {
 	t.Helper()
 	var b strings.Builder
@@ -101,8 +101,8 @@ func listing(t *testing.T, base string) string {
 		if err != nil {
 			return err
 		}
-		// A directory is made and removed again: in staging, to read the server's clock, and in
-		// the base by a barrier, to ask the server whether there is no group.
+		// A directory is created and removed again: in staging, to read the server's clock, and in the base
+		// by a barrier, to ask the server whether a group exists.
 		if path == base || filepath.Base(path) == "staging" {
 			_, err := fmt.Fprintln(&b, path, info.Mode())
 			return err

@@ -1,10 +1,9 @@
-// The limit of a container's processors is looked up once, and not every second: a
-// waiter is to leave the processor alone.
+// A container's processor limit is read only once, instead of every second, so that a waiting process uses no
+// processor time.
 //
 //go:debug updatemaxprocs=0
 
-// Command multilock locks and runs jobs for clusters whose hosts share nothing
-// but a filesystem.
+// Command multilock locks and runs jobs on clusters whose hosts share only a filesystem.
 package main
 
 import (
@@ -38,21 +37,21 @@ func main() {
 	os.Exit(outcome.code)
 }
 
-// outcome is how the program is to end.
+// outcome describes how the program ends.
 type outcome struct {
 	code int
-	job  job.Result // of a job that ran; else at most the signal that ended us
+	job  job.Result // of a job that ran; otherwise it has at most the signal that ended this process
 }
 
-// leave dies by SIGINT if the job did, or if we were interrupted without one, so
-// that a shell's loop around us ends as it would without us.
+// leave ends the process by SIGINT if the job ended so, or if this process was interrupted without a job.
+// Then a shell loop around it ends, too, as it would for the job alone.
 func (o outcome) leave() {
 	if o.code == console.ExitSignal+int(syscall.SIGINT) {
 		o.job.Reraise()
 	}
 }
 
-// conclude tells the user what went wrong, if that is ours to tell, and how to end.
+// conclude reports an error to the user, unless it was already reported, and returns how the program ends.
 func conclude(e *command.Env, err error) outcome {
 	o := outcome{code: console.ExitCode(err)}
 	refused := o.code == console.ExitHeld || errors.As(err, new(*console.RefusedError))

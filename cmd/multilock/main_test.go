@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
-		os.Exit(job.Guard(os.Stdin)) // of a job that a test runs without the binary
+		os.Exit(job.Guard(os.Stdin)) // for a job that a test runs without the binary
 	}
 	locktest.HearHangups()
 	os.Exit(clitest.Main(m, "."))

@@ -18,8 +18,8 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
-// forRelease are the commands of a program that makes a release (go run -tags manual), and of
-// no other: the formatter is half a megabyte that no user needs.
+// forRelease returns the commands that only a release build needs (go run -tags manual). Other builds omit
+// them, because the formatter adds half a megabyte.
 func forRelease() []maker {
 	const name = "__manual"
 	return []maker{{name, func(e *command.Env) *cli.Command {
@@ -35,8 +35,8 @@ func forRelease() []maker {
 	}}}
 }
 
-// writeManual writes a page for the program, one for each command, and one for the protocol,
-// all from the texts that --help and docs/ show. The edition stands at their feet.
+// writeManual writes a page for the program, for each command, and for the protocol, from the texts of --help
+// and docs/. Their footer has the edition.
 func writeManual(app *cli.App, dir, protocol, edition string) error {
 	pages := map[string]string{"multilock.1": page(app, nil)}
 	for _, each := range documented(app) {
@@ -47,7 +47,7 @@ func writeManual(app *cli.App, dir, protocol, edition string) error {
 			return err
 		}
 	}
-	if err := writePage(filepath.Join(dir, "multilock.7"), edition, concepts()); err != nil || protocol == "" {
+	if err := writePage(filepath.Join(dir, "multilock.7"), edition, concepts(app)); err != nil || protocol == "" {
 		return err
 	}
 	text, err := os.ReadFile(protocol)
@@ -57,18 +57,18 @@ func writeManual(app *cli.App, dir, protocol, edition string) error {
 	return writePage(filepath.Join(dir, "multilock-protocol.7"), edition, "% multilock-protocol 7\n\n# NAME\n\nmultilock-protocol - the bytes on disk, and the steps\n\n"+string(text))
 }
 
-// concepts has what several commands have in common: the topics of multilock help.
-func concepts() string {
+// concepts returns a page with the topics of "multilock help" that are about several commands.
+func concepts(app *cli.App) string {
 	var b strings.Builder
-	b.WriteString("% multilock 7\n\n# NAME\n\nmultilock - locks, lists of jobs, variables and exit codes of multilock(1)\n\n")
-	for _, topic := range help.Topics() {
-		fmt.Fprintf(&b, "# %s\n\n%s\n", strings.ToUpper(strings.ReplaceAll(topic, "-", " ")), paragraphs(help.Topic(topic)))
+	b.WriteString("% multilock 7\n\n# NAME\n\nmultilock - locks, schedules, variables and exit codes of multilock(1)\n\n")
+	for _, topic := range command.Topics(app) {
+		b.WriteString(section(topic))
 	}
 	b.WriteString("# SEE ALSO\n\nmultilock(1), multilock-protocol(7)\n")
 	return b.String()
 }
 
-// writePage writes Markdown whose first line is the title.
+// writePage formats Markdown whose first line is the title, and writes it to a file.
 func writePage(path, edition, markdown string) error {
 	title, text, _ := strings.Cut(markdown, "\n")
 	if err := os.WriteFile(path, md2man.Render([]byte(strings.TrimSpace(title+" "+edition)+"\n"+text)), 0o644); err != nil { //nolint:gosec // all may read it
@@ -77,7 +77,7 @@ func writePage(path, edition, markdown string) error {
 	return nil
 }
 
-// page is that of a command, or of the program without one.
+// page returns the manual page of a command, or of the program.
 func page(app *cli.App, c *cli.Command) string {
 	name, shown := options.Program, options.Of(options.Program)
 	usage, synopsis, description := app.Usage, "multilock [OPTION...] COMMAND [OPTION...] [ARGUMENT...]", app.Description
@@ -85,8 +85,16 @@ func page(app *cli.App, c *cli.Command) string {
 		name, shown = "multilock-"+c.Name, options.Of(c.Name)
 		usage, synopsis, description = c.Usage, "multilock "+c.Name+" "+c.ArgsUsage, c.Description
 	}
+	topics := help.About("")
+	if c != nil {
+		topics = help.About(c.Name)
+	}
 	var b, commands, others strings.Builder
 	fmt.Fprintf(&b, "%% %s 1\n\n# NAME\n\n%s - %s\n\n# SYNOPSIS\n\n    %s\n\n# DESCRIPTION\n\n%s\n", name, name, plain(usage), strings.TrimSpace(synopsis), paragraphs(description))
+	if c != nil && help.Topic(c.Name) != "" {
+		b.WriteString(paragraphs(help.Topic(c.Name)) + "\n")
+		topics = topics[1:]
+	}
 	for _, each := range documented(app) {
 		fmt.Fprintf(&commands, "**%s**\n: %s; see multilock-%s(1)\n\n", strings.Join(each.Names(), ", "), plain(each.Usage), each.Name)
 		if each != c {
@@ -100,15 +108,23 @@ func page(app *cli.App, c *cli.Command) string {
 	for _, o := range shown {
 		b.WriteString(option(o))
 	}
+	for _, topic := range topics {
+		b.WriteString(section(topic))
+	}
 	return b.String() + "# SEE ALSO\n\nmultilock(1)" + others.String() + ", multilock(7), multilock-protocol(7)\n"
 }
 
-// documented are the commands that have a page.
+// section formats a topic of "multilock help".
+func section(topic string) string {
+	return fmt.Sprintf("# %s\n\n%s\n", strings.ToUpper(strings.ReplaceAll(topic, "-", " ")), paragraphs(help.Topic(topic)))
+}
+
+// documented returns the commands that have a page.
 func documented(app *cli.App) []*cli.Command {
 	return slices.DeleteFunc(app.VisibleCommands(), func(c *cli.Command) bool { return c.Name == command.HelpCommand })
 }
 
-// paragraphs makes Markdown of a help text: what is indented there stays as it is.
+// paragraphs converts a help text to Markdown, and keeps indented lines unchanged.
 func paragraphs(text string) string {
 	var b strings.Builder
 	kept := false
@@ -127,12 +143,12 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// plain keeps Markdown from reading anything into a text.
+// plain escapes the special characters of Markdown.
 func plain(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "`", "\\`", "#", `\#`).Replace(text)
 }
 
-// option is an entry in the list of options.
+// option formats an entry in the list of options.
 func option(o *options.Option) string {
 	names, _ := strings.CutSuffix(o.Spellings(), " "+o.Word())
 	entry := "**" + strings.ReplaceAll(names, ", ", "**, **") + "**"

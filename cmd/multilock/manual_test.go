@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// TestManualPages: each command has a page, with each option that its help shows.
+// TestManualPages: each command has a page with all options of its help.
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -42,7 +42,12 @@ func TestManualPages(t *testing.T) {
 	require.Contains(t, string(protocol), "What must hold")
 	concepts, err := os.ReadFile(filepath.Join(dir, "multilock.7")) //nolint:gosec // ours
 	require.NoError(t, err)
-	for _, topic := range []string{"BATCH", "ENVIRONMENT", "EXIT CODES", "LOCKS"} {
+	for _, topic := range []string{"ENVIRONMENT", "EXIT CODES", "LOCKS", "SCHEDULE"} {
 		require.Contains(t, string(concepts), ".SH "+topic)
+	}
+	run, err := os.ReadFile(filepath.Join(dir, "multilock-run.1")) //nolint:gosec // ours
+	require.NoError(t, err)
+	for _, part := range []string{"Signals are passed on", ".SH SCHEDULE", ".SH HOOKS", ".SH EXIT CODES"} {
+		require.Contains(t, string(run), part, "the manual page has what --help leaves to topics")
 	}
 }

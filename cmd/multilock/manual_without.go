@@ -2,5 +2,5 @@
 
 package main
 
-// forRelease are the commands of a program that makes a release; see manual.go.
+// forRelease returns no commands in this build; see manual.go.
 func forRelease() []maker { return nil }

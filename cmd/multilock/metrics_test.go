@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// metrics are the samples that "metrics" prints, by their names with labels.
+// metrics returns the samples of "metrics", by their names with labels.
 func (s *station) metrics(args ...string) map[string]string {
 	s.t.Helper()
 	return samples(s.must(append([]string{"metrics"}, args...)...))
@@ -45,22 +45,22 @@ func TestMetrics(t *testing.T) {
 	defer s.hold("held").end()
 	found := s.metrics()
 	for sample, want := range map[string]string{
-		of("multilock_runs_total", "good"): "1", of("multilock_failures_total", "good"): "0", of("multilock_alarm", "good"): "0", of("multilock_overdue", "good"): "0",
-		of("multilock_runs_total", "bad"): "2", of("multilock_failures_total", "bad"): "2", of("multilock_alarm", "bad"): "2", of("multilock_overdue", "bad"): "0",
-		of("multilock_runs_total", "plain"): "1", of("multilock_run_duration_seconds_count", "plain"): "1", of("multilock_wait_seconds_count", "plain"): "1",
-		of("multilock_missed_ticks_total", "late"): "9", of("multilock_alarm", "late"): "0",
-		of("multilock_alarm", "dead"): "2", of("multilock_overdue", "dead"): "1",
-		`multilock_locks_held{group=".locks"}`: "1", `multilock_incomplete{group=".locks"}`: "0",
+		of("multilock_runs_total", "good"): "1", of("multilock_runs_failed_total", "good"): "0", of("multilock_severity", "good"): "0", of("multilock_late", "good"): "0",
+		of("multilock_runs_total", "bad"): "2", of("multilock_runs_failed_total", "bad"): "2", of("multilock_severity", "bad"): "2", of("multilock_late", "bad"): "0",
+		of("multilock_runs_total", "plain"): "1", of("multilock_run_duration_seconds_count", "plain"): "1", of("multilock_waited_seconds_count", "plain"): "1",
+		of("multilock_missed_ticks_total", "late"): "9", of("multilock_severity", "late"): "0",
+		of("multilock_severity", "dead"): "2", of("multilock_late", "dead"): "1",
+		`multilock_locks_held{group=".locks"}`: "1", `multilock_unreadable{group=".locks"}`: "0",
 	} {
 		require.Equal(t, want, found[sample], sample)
 	}
-	require.NotContains(t, found, of("multilock_alarm", "plain"))
+	require.NotContains(t, found, of("multilock_severity", "plain"))
 	require.Contains(t, found, of("multilock_due_timestamp_seconds", "dead"))
 	require.Contains(t, found, of("multilock_last_success_timestamp_seconds", "good"))
 	require.Contains(t, s.must("history", "late"), "(9 ticks missed before it)")
 }
 
-// The file is replaced as a whole, or left as it is.
+// The file is replaced atomically, or not changed.
 func TestMetricsIntoAFile(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -89,10 +89,10 @@ func TestMetricsIntoAFile(t *testing.T) {
 	}
 }
 
-// monitoring is where the files are that others are to load.
+// monitoring is the directory with the files for monitoring systems.
 const monitoring = "../../docs/monitoring"
 
-// The dashboard and the alerts name no metric that is not printed, and no label but those.
+// The dashboard and the alerts use only metrics and labels that are printed.
 func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -114,7 +114,7 @@ func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	}
 }
 
-// Each panel of the dashboard asks something, and has a place of its own.
+// Each panel of the dashboard has a query, and a position of its own.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(monitoring, "grafana.json"))

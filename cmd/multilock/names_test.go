@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock's name is an argument or follows -n, in every command that is about one.
+// A lock's name is an argument or follows -n, in every command that takes one.
 func TestNameIsArgumentOrOption(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -21,11 +21,11 @@ func TestNameIsArgumentOrOption(t *testing.T) {
 		require.Equal(t, ended{0, "", ""}, s.run(append([]string{"release", "--token", a.Token}, name...)...), "release %v", name)
 		require.Contains(t, s.must(append([]string{"break"}, name...)...), `lock "x" is free`, "break %v", name)
 		require.Contains(t, s.must(append([]string{"history"}, name...)...), "released", "history %v", name)
-		require.Contains(t, s.must(append([]string{"clean", "--results"}, name...)...), "no results to forget", "clean %v", name)
+		require.Contains(t, s.must(append([]string{"clean", "--results"}, name...)...), "no results to delete", "clean %v", name)
 	}
 }
 
-// Who writes a lock's name where the other commands take it is told where "run" does.
+// If the lock's name is given where other commands take it, the message shows the place for "run".
 func TestNameThatIsTakenForACommand(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -60,7 +60,7 @@ func TestCommandThatIsAShellLine(t *testing.T) {
 	require.NotContains(t, s.run("run", "--", "no-such-command").stderr, "sh -c")
 }
 
-// A group or a name that was never used is mostly a typo, and the commands say so.
+// A group or a name that was never used is usually a typo, and the commands report that.
 func TestUnknownGroupsAndNamesAreTold(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

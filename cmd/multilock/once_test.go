@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counting is a job that notes each of its runs in a file, and ends as told.
+// counting returns a job that records each of its runs in a file, and ends as given.
 func (s *station) counting(end string) []string {
 	return []string{"--", "sh", "-c", `echo "$MULTILOCK_ATTEMPT" >>"$0"; ` + end, filepath.Join(s.base, "runs")}
 }
 
-// attempts are the numbers that the job found in its environment, run by run.
+// attempts returns the attempt numbers in the job's environment, for each run.
 func (s *station) attempts() []string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.base, "runs"))
@@ -34,20 +34,21 @@ func (s *station) once(options []string, end string) ended {
 	return s.run(append(append([]string{"run", "-n", "x"}, options...), s.counting(end)...)...)
 }
 
-// Result is what the tests read of a result in the JSON of status.
+// Result is the part of a result in the JSON of status that the tests read.
 type Result struct {
-	Name, State, Signal, Why, Token, Host, User, Command, Output string
-	Exit, Attempt                                                int
+	Name, State, Signal, Why, Token, Host, User, Command string
+	OutputLost                                           string `json:"output_lost_because"`
+	Exit, Attempt                                        int
 }
 
 func (s *station) result(name string) Result {
 	s.t.Helper()
-	var report struct{ Results struct{ List []Result } }
+	var report struct{ Results struct{ Jobs []Result } }
 	require.NoError(s.t, json.Unmarshal([]byte(s.run("status", "--json", name).stdout), &report))
-	if len(report.Results.List) == 0 {
+	if len(report.Results.Jobs) == 0 {
 		return Result{}
 	}
-	return report.Results.List[0]
+	return report.Results.Jobs[0]
 }
 
 func TestOnce(t *testing.T) {
@@ -63,13 +64,13 @@ func TestOnce(t *testing.T) {
 	s.must(append([]string{"run", "-n", "y", "--once"}, s.counting("true")...)...)
 	require.Len(t, s.attempts(), 2, "another name is another job")
 	events := s.history("x")
-	require.Equal(t, []string{"acquired", "committed", "released"}, happened(events))
+	require.Equal(t, []string{"acquired", "recorded", "released"}, happened(events))
 	require.Contains(t, s.must("history", "x"), "attempt 1, exit 0")
 	require.Equal(t, events[0].Token, s.result("x").Token)
 }
 
-// A job that failed ends all further runs as it ended, until its result is
-// forgotten with the very command that the message names.
+// After a job has failed, further runs end like it, until its result is deleted with the command in the
+// message.
 func TestOnceFailed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,12 +88,12 @@ func TestOnceFailed(t *testing.T) {
 			require.Equal(t, ended{c.code, "", ""}, s.once([]string{"--once"}, c.end))
 			got := s.once([]string{"--once"}, "true")
 			require.Equal(t, c.code, got.code)
-			require.Contains(t, got.stderr, "has failed before, and is not run again: "+c.how+" on ")
+			require.Contains(t, got.stderr, "failed permanently: "+c.how+" on ")
 			require.Equal(t, []string{"1"}, s.attempts())
 
-			_, command, found := strings.Cut(strings.TrimSpace(got.stderr), "to let it run again: ")
+			_, command, found := strings.Cut(strings.TrimSpace(got.stderr), "to run it again: ")
 			require.True(t, found)
-			require.Equal(t, ended{0, "forgot the result of x\n", ""}, s.script("sh", command))
+			require.Equal(t, ended{0, "deleted the result of x\n", ""}, s.script("sh", command))
 			require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
 			require.Equal(t, []string{"1", "1"}, s.attempts())
 		})
@@ -107,7 +108,7 @@ func TestRetries(t *testing.T) {
 	require.Contains(t, got.stderr, `job "x" failed (exit 1); trying again, attempt 2 of 3`)
 	require.Equal(t, 3, s.once([]string{"--once", "--retries", "2"}, "true").code)
 	require.Equal(t, []string{"1", "2", "3"}, s.attempts())
-	require.Equal(t, []string{"acquired", "committed", "committed", "committed", "released"}, happened(s.history("x")))
+	require.Equal(t, []string{"acquired", "recorded", "recorded", "recorded", "released"}, happened(s.history("x")))
 
 	s.must("clean", "--results")
 	got = s.once([]string{"--once", "--retries", "5", "-q"}, `test "$MULTILOCK_ATTEMPT" = 2`)
@@ -115,7 +116,7 @@ func TestRetries(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "3", "1", "2"}, s.attempts())
 }
 
-// What never was started has not run; what we were told to end neither.
+// A job that was not started, or that was terminated together with the runner, has no result.
 func TestNotRecorded(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -127,13 +128,13 @@ func TestNotRecorded(t *testing.T) {
 	job.Signal(syscall.SIGTERM)
 	got := job.wait()
 	require.Equal(t, 143, got.code)
-	require.Contains(t, got.stderr, "told to end; nothing is recorded, so it will run again")
+	require.Contains(t, got.stderr, "was terminated; no result is recorded, so it will run again")
 	require.Equal(t, Result{}, s.result("x"))
 	require.Equal(t, "ready\n", s.hold("x", "--once").end().stdout)
 	require.Equal(t, "done", s.result("x").State)
 }
 
-// A time limit that a job exceeded is a failure of the job.
+// A job that exceeds its time limit has failed.
 func TestOnceOutOfTime(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -143,7 +144,7 @@ func TestOnceOutOfTime(t *testing.T) {
 	require.Contains(t, s.result("x").Why, "longer than --max-runtime")
 }
 
-// A lock that is lost while the job runs: nothing is recorded.
+// If the lock is lost while the job runs, nothing is recorded.
 func TestOnceLost(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -156,8 +157,7 @@ func TestOnceLost(t *testing.T) {
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
 }
 
-// A job whose success cannot be recorded is not done, and does not run again under the
-// same lock.
+// If a success cannot be recorded, the job is not done, and does not run again under the same lock.
 func TestResultThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -170,7 +170,7 @@ func TestResultThatCannotBeRecorded(t *testing.T) {
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
 }
 
-// Once the result is recorded, it does not matter what becomes of the lock.
+// After the result is recorded, the loss of the lock does not matter.
 func TestLostAfterTheResult(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -186,7 +186,7 @@ func TestLostAfterTheResult(t *testing.T) {
 func TestEvery(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	const rarely = "10000d" // no other tick comes during a test
+	const rarely = "10000d" // so that no other tick comes during a test
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--every", rarely}, "true"))
 	got := s.once([]string{"--every", rarely}, "true")
 	require.Zero(t, got.code)
@@ -206,7 +206,7 @@ func TestOnceJSON(t *testing.T) {
 	require.Equal(t, report["token"], again["result"].(map[string]any)["token"])
 }
 
-// spoil puts any bytes in the place of a result.
+// spoil replaces a result by any bytes.
 func (s *station) spoil(name, content string) {
 	s.t.Helper()
 	dir := filepath.Join(s.base, ".multilock", "groups", ".locks", "done")
@@ -214,7 +214,7 @@ func (s *station) spoil(name, content string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 }
 
-// A record that nobody can read counts as run, and nobody claims to know how.
+// An unreadable result counts as run, with an unknown outcome.
 func TestOnceWithATornResult(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -223,14 +223,14 @@ func TestOnceWithATornResult(t *testing.T) {
 		got := s.once(options, "true")
 		require.Equal(t, 123, got.code)
 		require.Contains(t, got.stderr, "counts as run, and how it ended is not known")
-		require.Contains(t, got.stderr, "its end is missing")
+		require.Contains(t, got.stderr, "it is truncated")
 		require.Contains(t, got.stderr, "clean --results x")
 	}
 	require.Empty(t, s.attempts())
 	require.Equal(t, "unknown", s.result("x").State)
 	status := s.run("status")
 	require.Zero(t, status.code, "nothing is unclear about the locks")
-	require.Regexp(t, `^multilock: warning: how x ended cannot be read: .*its end is missing`, status.stderr)
+	require.Regexp(t, `^multilock: warning: how x ended cannot be read: .*it is truncated`, status.stderr)
 	s.must("clean", "--results", "x")
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
 }

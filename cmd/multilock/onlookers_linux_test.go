@@ -29,7 +29,7 @@ func TestOnlookersWaitEndsWithTheJobs(t *testing.T) {
 		t.Run(strings.Join(options, " "), func(t *testing.T) {
 			t.Parallel()
 			m := onlooker(t)
-			// What others have begun since, this user cannot look into, so silence may have to tell.
+			// This user cannot inspect processes of other users, so only missing heartbeats may be evidence.
 			require.Equal(t, -1, m.station.run("run", "-n", "job", "--ttl", "5s", "--", "sh", "-c", "kill -9 $PPID").code)
 			got := m.run(append([]string{"wait", "--timeout", "3m"}, options...)...)
 			require.Equal(t, 1, got.code, "the job died: %s", got.stderr)
@@ -47,15 +47,15 @@ func TestOnlookersStatusWatches(t *testing.T) {
 	holder.Expect("ready")
 	holder.Kill()
 	holder.wait()
-	require.Contains(t, m.run("status", "job").stdout, "how long it has been silent is not known")
+	require.Contains(t, m.run("status", "job").stdout, "how long it has sent no heartbeat is not known")
 	watching := m.start("status", "--watch", "--every", "50ms", "--json", "job")
 	m.eventually("it is seen dead", func() bool { return strings.Contains(watching.Out.String(), `"dead"`) })
 	watching.Kill()
 	watching.wait()
 }
 
-// Every reader of a lock knows its token. A process that has the token in its environment does
-// not keep a dead lock held, and is not ended as one of the job's.
+// Every reader of a lock knows its token. A process with the token in its environment does not keep a dead
+// lock held, and is not ended as one of the job's processes.
 func TestTokenInOtherHands(t *testing.T) {
 	t.Parallel()
 	m := onlooker(t)
@@ -75,8 +75,7 @@ func TestTokenInOtherHands(t *testing.T) {
 	m.station.must("run", "-n", "job", "--wait", "1m", "--", "true")
 }
 
-// pretend starts a process of the member's that has in its environment all that can be read
-// of a lock.
+// pretend starts a process of the member with all readable data of a lock in its environment.
 func (m member) pretend(name string) *exec.Cmd {
 	cmd := exec.Command("sleep", "600")
 	cmd.Env = []string{"MULTILOCK_TOKEN=" + m.lock(name).Token, "MULTILOCK_JOB_KEY=" + m.lock(name).Token}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fullLogs is a directory for logs in which that of a job is on a full disk.
+// fullLogs returns a directory for logs in which a job's log is on a full disk.
 func fullLogs(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -17,8 +17,8 @@ func fullLogs(t *testing.T, name string) string {
 	return dir
 }
 
-// A job whose output could not be kept is done, and not run again; but all is not well,
-// now or later, until somebody has it run again.
+// A job whose output was lost is done, and does not run again. But the batch reports a problem, now and
+// later, until the job is run again on request.
 func TestLostOutput(t *testing.T) {
 	t.Parallel()
 	s, logs := newStation(t), fullLogs(t, "a")
@@ -30,11 +30,11 @@ func TestLostOutput(t *testing.T) {
 		got := s.run(args...)
 		require.Equal(t, 1, got.code, got.stderr)
 		require.Contains(t, got.stdout, summary)
-		require.Regexp(t, `job "a" is done, but its output is not complete: write .*: no space left on device; to let it run again: multilock .*clean --results a`, got.stderr)
+		require.Regexp(t, `job "a" is done, but its output is not complete: write .*: no space left on device; to run it again: multilock .*clean --results a`, got.stderr)
 		require.NotContains(t, got.stderr, `"b"`)
 	}
-	require.Contains(t, s.result("a").Output, "no space left")
-	require.Empty(t, s.result("b").Output)
+	require.Contains(t, s.result("a").OutputLost, "no space left")
+	require.Empty(t, s.result("b").OutputLost)
 
 	lax := s.run(append([]string{"batch", "--output", "best-effort"}, args[1:]...)...)
 	require.Zero(t, lax.code, lax.stderr)
@@ -49,7 +49,7 @@ func TestLostOutput(t *testing.T) {
 	require.Equal(t, "ran\nran\n", string(ran))
 }
 
-// The barrier after such a batch says the same.
+// A barrier after such a batch reports the same.
 func TestLostOutputAtABarrier(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -59,13 +59,16 @@ func TestLostOutputAtABarrier(t *testing.T) {
 		require.Equal(t, 1, got.code)
 		var v struct {
 			Open, OK   bool
-			Incomplete []struct{ Name, Output string }
+			OutputLost []struct {
+				Name    string
+				Because string `json:"output_lost_because"`
+			} `json:"output_lost"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &v))
 		require.True(t, v.Open)
 		require.False(t, v.OK)
-		require.Equal(t, "a", v.Incomplete[0].Name)
-		require.Contains(t, v.Incomplete[0].Output, "no space left")
+		require.Equal(t, "a", v.OutputLost[0].Name)
+		require.Contains(t, v.OutputLost[0].Because, "no space left")
 
 		got = s.run(append([]string{"wait", "--output", "best-effort"}, of...)...)
 		require.Zero(t, got.code, got.stderr)
@@ -73,7 +76,7 @@ func TestLostOutputAtABarrier(t *testing.T) {
 	}
 }
 
-// Another host, which hears of it in the news, says so, too; and a failure is one.
+// Another host, which receives it as an update, reports it, too; and so it does with a failure.
 func TestLostOutputOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	s, logs, ready := newStation(t), fullLogs(t, "a"), filepath.Join(t.TempDir(), "ready")
@@ -92,7 +95,7 @@ func TestLostOutputOfAnotherHost(t *testing.T) {
 	}
 }
 
-// A page is nothing for a terminal.
+// A page is not written to a terminal.
 func TestReportOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -104,17 +107,17 @@ func TestReportOnATerminal(t *testing.T) {
 	require.Zero(t, r.wait().code)
 }
 
-// Output that is not kept as a whole is reported like a failure, with the log.
+// Incomplete output is reported like a failure, with the log.
 func TestReportOfLostOutput(t *testing.T) {
 	t.Parallel()
 	s, logs := newStation(t), fullLogs(t, "a")
 	require.Equal(t, 1, s.run("batch", "-q", "--logs", logs, s.list("a\techo a lot", "b\techo fine")).code)
 	v := s.report("--logs", logs)
-	require.Equal(t, []int{2, 2, 1}, []int{v.Summary.Jobs, v.Summary.Done, v.Summary.Incomplete})
+	require.Equal(t, []int{2, 2, 1}, []int{v.Summary.Total, v.Summary.Done, v.Summary.OutputLost})
 	require.Equal(t, "done", v.Jobs[0].State)
-	require.Contains(t, v.Jobs[0].Output, "no space left")
+	require.Contains(t, v.Jobs[0].OutputLost, "no space left")
 	require.Equal(t, filepath.Join(logs, "a.log"), v.Jobs[0].Log)
-	require.Empty(t, v.Jobs[1].Output)
+	require.Empty(t, v.Jobs[1].OutputLost)
 	require.Contains(t, s.run("report", "--logs", logs, "-o", filepath.Join(t.TempDir(), "page.html")).stdout, "2 jobs, 2 done, 1 with incomplete output\n")
 	require.Contains(t, s.must("report"), "its output is not complete: ")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// victim is a file that nobody but this user can write to.
+// victim returns a file that only this user can write.
 func victim(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "shadow")
@@ -34,7 +34,7 @@ func requireUnharmed(t *testing.T, file string) {
 	require.Len(t, entriesOf(t, filepath.Dir(file)), 1)
 }
 
-// strangersDir is a directory where everybody may write.
+// strangersDir returns a directory that all users can write.
 func strangersDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func strangersDir(t *testing.T) string {
 	return dir
 }
 
-// strangersOwn makes a stranger the owner of what a test has prepared.
+// strangersOwn makes another user the owner of a prepared file.
 func strangersOwn(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -51,8 +51,8 @@ func strangersOwn(t *testing.T, path string) {
 	require.NoError(t, os.Lchown(path, 4711, 4711))
 }
 
-// What is found among the files of what jobs have printed, and is none, is not read, is not
-// written to, and keeps nobody from the others.
+// A file among the output of jobs that is not output is neither read nor written, and does not hide the other
+// output.
 func TestLogsAmongStrangers(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(log, precious string) error{
@@ -74,7 +74,7 @@ func TestLogsAmongStrangers(t *testing.T) {
 			}
 			got := s.run("logs", "x")
 			require.Equal(t, "secret\n", got.stdout)
-			if name != "a hard link" { // it is empty, as one is that was just begun
+			if name != "a hard link" { // an empty file looks like one that was just created
 				require.Contains(t, got.stderr, "0.out")
 			}
 			s.must("clean", "--results") // and the list
@@ -86,7 +86,7 @@ func TestLogsAmongStrangers(t *testing.T) {
 
 const forgedLog = "=== multilock 1 \"h\"\n=== #1 attempt 1 at 2026-01-02T03:04:05Z out 7 \"x\"\nforged\n\n"
 
-// Root runs no list that somebody else can have written, unless it is handed to it.
+// Root runs no list that another user can have written, except from the standard input.
 func TestListOfAStranger(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -94,11 +94,11 @@ func TestListOfAStranger(t *testing.T) {
 		want string
 	}{
 		"theirs":       {func(file, _ string) error { return os.Lchown(file, 4711, 4711) }, "it belongs to uid 4711"},
-		"open to all":  {func(file, _ string) error { return os.Chmod(file, 0o666) }, "everybody may write to it"},
+		"open to all":  {func(file, _ string) error { return os.Chmod(file, 0o666) }, "all users can write to it"},
 		"behind links": {func(file, list string) error { return errors.Join(os.Remove(file), os.Symlink(list, file)) }, "a link is not followed"},
 		"a pipe": {func(file, _ string) error {
 			return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o666), os.Chmod(file, 0o666))
-		}, "everybody may write to it"},
+		}, "all users can write to it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who may only read can watch.
+// A user with read permission alone can monitor jobs.
 func TestOverdueForOneWhoMayOnlyRead(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

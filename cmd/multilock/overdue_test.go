@@ -13,22 +13,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// overdueReport is what the tests read of "overdue --json".
+// overdueReport is the part of "overdue --json" that the tests read.
 type overdueReport struct {
-	Alarm, Error string
-	Exit, Done   int
-	Jobs         []overdueJob
+	Severity, Error string
+	Exit, Done      int
+	Jobs            []overdueJob
 }
 
 type overdueJob struct {
-	Name, Alarm, State, Why, Every string
-	Tick, Succeeded, Due           time.Time
-	Late                           float64 `json:"late_seconds"`
-	Missed                         int
-	Running                        *struct{ Host string }
+	Name, Severity, State, Why, Every string
+	Tick, Due                         time.Time
+	Succeeded                         time.Time              `json:"last_success"`
+	Late                              float64                `json:"late_seconds"`
+	Missed                            int                    `json:"missed_ticks"`
+	Running                           *struct{ Host string } `json:"lock"`
 }
 
-// overdue asks, and requires that the exit code is the one that is told.
+// overdue runs the command, and requires that its exit code is the reported one.
 func (s *station) overdue(args ...string) overdueReport {
 	s.t.Helper()
 	got := s.run(append([]string{"overdue", "--json"}, args...)...)
@@ -39,16 +40,16 @@ func (s *station) overdue(args ...string) overdueReport {
 	return report
 }
 
-// alarms are the names of the jobs with their alarms and states.
-func (r overdueReport) alarms() map[string]string {
+// severities returns the names of the jobs with their severities and states.
+func (r overdueReport) severities() map[string]string {
 	found := map[string]string{}
 	for _, job := range r.Jobs {
-		found[job.Name] = job.Alarm + ", " + job.State
+		found[job.Name] = job.Severity + ", " + job.State
 	}
 	return found
 }
 
-// ran leaves the result of a job that ran by --every so long ago.
+// ran records the result of a job that ran with --every some time ago.
 func (s *station) ran(name, every string, ago time.Duration, exit int) {
 	s.t.Helper()
 	tick := time.Now().Add(-ago).UTC()
@@ -67,27 +68,27 @@ func TestOverdue(t *testing.T) {
 	s.must("run", "-n", "page7", "--once", "--", "true")
 	got := s.run("overdue")
 	require.Zero(t, got.code)
-	require.Regexp(t, `^OVERDUE OK - 2 jobs \| jobs=2 late=0 failed=0 unknown=0\nNAME .*\nhourly +ok +on time .* 1h *\n$`, got.stdout)
+	require.Regexp(t, `^OVERDUE OK - 2 jobs \| jobs=2 late=0 failed=0 unknown=0\nNAME .*\nhourly +ok +on_time .* 1h *\n$`, got.stdout)
 	require.Equal(t, ended{0, "", ""}, s.run("overdue", "-q"))
 
 	s.ran("nightly", "1d", 30*time.Hour, 0)
-	require.Equal(t, "ok, on time", s.overdue().alarms()["nightly"], "half a day is not over")
-	require.Equal(t, "critical, late", s.overdue("--within", "2h").alarms()["nightly"])
+	require.Equal(t, "ok, on_time", s.overdue().severities()["nightly"], "half a day is not over")
+	require.Equal(t, "critical, late", s.overdue("--within", "2h").severities()["nightly"])
 	s.ran("broken", "1h", time.Minute, 3)
 	s.ran("dead", "10m", 5*time.Hour, 0)
 	report := s.overdue()
 	require.Equal(t, 2, report.Exit)
 	require.Equal(t, 1, report.Done, "what runs once and for all is counted alone")
-	require.Equal(t, map[string]string{"hourly": "ok, on time", "nightly": "ok, on time", "broken": "critical, failed", "dead": "critical, late"}, report.alarms())
+	require.Equal(t, map[string]string{"hourly": "ok, on_time", "nightly": "ok, on_time", "broken": "critical, failed", "dead": "critical, late"}, report.severities())
 	got = s.run("overdue", "-q")
 	require.Regexp(t, `^OVERDUE CRITICAL - 5 jobs: broken failed, dead is late by 4h50m \| jobs=5 late=1 failed=1 unknown=0\n$`, got.stdout)
 	require.Equal(t, 2, got.code)
-	require.Equal(t, map[string]string{"hourly": "ok, on time", "page7": "ok, done"}, s.overdue("hourly", "page7").alarms())
+	require.Equal(t, map[string]string{"hourly": "ok, on_time", "page7": "ok, done"}, s.overdue("hourly", "page7").severities())
 	require.Regexp(t, `dead .* critical +late .* it should have run; \d\d missed`, s.run("overdue", "dead").stdout)
 }
 
-// Whatever cannot be told is told so, in the code that a monitor understands, on the standard
-// output, which is all that it shows.
+// If the status is unknown, that is reported with a monitor's exit code, on the standard output, which is all
+// that a monitor shows.
 func TestOverdueUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -108,13 +109,13 @@ func TestOverdueUnknown(t *testing.T) {
 	s.spoil("torn", `{"v":1,"name":"torn","ex`)
 	s.ran("tomorrow", "1h", -24*time.Hour, 0)
 	s.ran("dead", "1h", 5*time.Hour, 0)
-	require.Equal(t, map[string]string{"torn": "unknown, unknown", "tomorrow": "unknown, unknown"}, s.overdue("torn", "tomorrow").alarms())
+	require.Equal(t, map[string]string{"torn": "unknown, unknown", "tomorrow": "unknown, unknown"}, s.overdue("torn", "tomorrow").severities())
 	require.Equal(t, 2, s.overdue().Exit, "that one is late is known")
 	require.Contains(t, s.overdue("-d", "/nowhere/at/all").Error, "does not exist")
 }
 
-// A job that is at work, and began in time, is not late; one that began too late, or is still
-// at it when the next should have run, is.
+// A running job that started in time is not late. A job that started late, or still runs when its next tick
+// is due, is late.
 func TestOverdueWhileItRuns(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -127,17 +128,17 @@ func TestOverdueWhileItRuns(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"intime": "critical, late", "toolate": "warning, late", "endless": "critical, late", "again": "warning, failed", "first": "ok, running",
-	}, s.overdue("intime", "toolate", "endless", "again", "first").alarms())
+	}, s.overdue("intime", "toolate", "endless", "again", "first").severities())
 
 	defer s.hold("intime").end()
-	require.Equal(t, "warning, late", s.overdue("intime").alarms()["intime"])
-	s.ran("intime", "1h", 90*time.Minute, 0) // so it began before it was late
+	require.Equal(t, "warning, late", s.overdue("intime").severities()["intime"])
+	s.ran("intime", "1h", 90*time.Minute, 0) // so it started before it was late
 	report := s.overdue("intime")
-	require.Equal(t, "ok, running", report.alarms()["intime"])
+	require.Equal(t, "ok, running", report.severities()["intime"])
 	require.NotNil(t, report.Jobs[0].Running)
 }
 
-// A job without ticks is judged by its history, if it is said how often it is to run.
+// A job without ticks is judged by its history, if the expected period is given.
 func TestOverdueExpected(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -147,18 +148,17 @@ func TestOverdueExpected(t *testing.T) {
 	token := strings.TrimSpace(s.must("acquire", "-n", "script", "--detach", "--ttl", "1m"))
 	s.must("release", "-n", "script", "--token", token)
 	require.Equal(t, map[string]string{
-		"plain": "ok, on time", "slotted": "ok, on time", "script": "ok, on time", "failing": "critical, late", "unheard": "unknown, unknown",
-	}, s.overdue("plain", "slotted", "script", "failing", "unheard", "--expect-every", "1h").alarms())
-	require.Equal(t, "unknown, unknown", s.overdue("plain").alarms()["plain"])
+		"plain": "ok, on_time", "slotted": "ok, on_time", "script": "ok, on_time", "failing": "critical, late", "unheard": "unknown, unknown",
+	}, s.overdue("plain", "slotted", "script", "failing", "unheard", "--expect-every", "1h").severities())
+	require.Equal(t, "unknown, unknown", s.overdue("plain").severities()["plain"])
 	s.eventually("a second is over", func() bool {
-		return s.overdue("plain", "--expect-every", "1s").alarms()["plain"] == "critical, late"
+		return s.overdue("plain", "--expect-every", "1s").severities()["plain"] == "critical, late"
 	})
 	s.ran("nightly", "1h", 20*time.Hour, 0)
-	require.Equal(t, "ok, on time", s.overdue("nightly", "--expect-every", "1d").alarms()["nightly"], "it is said to be enough")
+	require.Equal(t, "ok, on_time", s.overdue("nightly", "--expect-every", "1d").severities()["nightly"], "it is said to be enough")
 }
 
-// A job whose first run hangs, or died, is late, though there is no result of it: its lock tells
-// how often it is to run.
+// A job whose first run hangs or died is late, although it has no result: its lock records how often it runs.
 func TestOverdueInItsFirstRun(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -166,27 +166,27 @@ func TestOverdueInItsFirstRun(t *testing.T) {
 	require.Equal(t, 3, s.overdue().Exit, "nobody expects it again")
 	defer s.hold("nightly", "--every", "1d").end()
 	defer s.hold("page7", "--once").end()
-	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue().alarms())
+	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue().severities())
 	dies := s.hold("page8", "--once")
 	dies.Signal(syscall.SIGKILL)
 	dies.Wait()
-	s.eventually("its job has ended, too", func() bool { return s.overdue().alarms()["page8"] == "warning, retry" })
-	require.Contains(t, s.run("overdue", "page8").stdout, "its first run died; whoever comes next runs it again")
+	s.eventually("its job has ended, too", func() bool { return s.overdue().severities()["page8"] == "warning, retry" })
+	require.Contains(t, s.run("overdue", "page8").stdout, "its first run died; the next host that tries runs it again")
 	require.Equal(t, 1, s.overdue().Exit)
 	s.must("run", "-n", "page8", "--once", "--", "true")
 	hang := s.hold("hang", "--every", "1s")
 	isLate := func(args ...string) func() bool {
-		return func() bool { return s.overdue(args...).alarms()["hang"] == "critical, late" }
+		return func() bool { return s.overdue(args...).severities()["hang"] == "critical, late" }
 	}
 	s.eventually("it should have ended", isLate())
 	require.True(t, isLate("hang")())
 	require.Regexp(t, `hang .* its first run should have ended; it has been running on `, s.run("overdue").stdout)
-	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue("--within", "1h", "nightly", "page7").alarms())
-	s.eventually("so long it was given", func() bool { return s.overdue("--within", "1s").alarms()["page7"] == "critical, late" })
-	require.Contains(t, s.must("metrics", "-q"), `multilock_overdue{group=".locks",name="hang"} 1`)
+	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue("--within", "1h", "nightly", "page7").severities())
+	s.eventually("so long it was given", func() bool { return s.overdue("--within", "1s").severities()["page7"] == "critical, late" })
+	require.Contains(t, s.must("metrics", "-q"), `multilock_late{group=".locks",name="hang"} 1`)
 	hang.Signal(syscall.SIGKILL)
 	hang.Wait()
 	require.True(t, isLate()())
 	s.must("break", "--force", "--now", "hang")
-	require.NotContains(t, s.overdue().alarms(), "hang")
+	require.NotContains(t, s.overdue().severities(), "hang")
 }

@@ -21,28 +21,27 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/options"
 )
 
-// namedPath is a way for the user to name a path, which root uses in a directory where others
-// can write.
+// namedPath is a way for root to name a path in a directory that other users can write.
 type namedPath struct {
 	plant string   // what others put into that directory; "it" by default
-	mkdir string   // a directory of theirs for it
-	env   []string // these and args name the path, relative to the directory
+	mkdir string   // a directory that they create for it
+	env   []string // env and args name the path, relative to the directory
 	args  []string
 	with  use
 }
 
-// use is what root does with what others can have made.
+// use is what root does with a file that other users may have created.
 type use int
 
 const (
 	refuses  use = iota
-	opens        // it is a base directory: links lead to it, and who owns it is what counts
-	replaces     // another file takes its place, as it does for a link
-	reads        // a file is read, whoever can have changed it
-	skips        // what it is good for is left out
+	opens        // opens a base directory: links are followed, and its owner counts
+	replaces     // replaces a file, or a link, by another file
+	reads        // reads a file, even if other users can have changed it
+	skips        // skips what needs the file
 )
 
-// namedPaths has a row, or several after a colon, for each option, argument and variable.
+// namedPaths has one row, or several after a colon, for each option, argument and variable.
 func namedPaths() map[string]namedPath {
 	run := []string{"run", "-n", "x", "--", "true"}
 	return map[string]namedPath{
@@ -75,13 +74,14 @@ func namedPaths() map[string]namedPath {
 		"batch results: a file":   {args: []string{"batch", "--results", ".", "-"}, plant: "a/stdout", mkdir: "a"},
 		"wait members-from":       {args: []string{"wait", "--timeout", "1s", "--members-from", "it"}},
 		"report output":           {args: []string{"report", "-o", "it"}, with: replaces},
+		"report output: of --all": {args: []string{"report", "--all", "-o", "it"}},
 		"report logs":             {args: []string{"report", "--logs", "it"}, with: skips},
 		"metrics textfile":        {args: []string{"metrics", "--textfile", "it"}, with: replaces},
 	}
 }
 
-// Each option, argument and variable that takes a path has its row: who adds one says what it
-// does where others can write.
+// Each option, argument and variable that takes a path has a row, which defines what it does in a directory
+// that other users can write.
 func TestNamedPathsAreComplete(t *testing.T) {
 	t.Parallel()
 	placeholder := regexp.MustCompile("FILE|DIR|PATH")
@@ -100,7 +100,7 @@ func TestNamedPathsAreComplete(t *testing.T) {
 			want[command+" "+word] = true
 		}
 	}
-	ours, _, _ := strings.Cut(help.Topic("environment"), "Given to a job")
+	ours, _, _ := strings.Cut(help.Topic("environment"), "pass these to a job")
 	for _, found := range regexp.MustCompile(`(?m)^ +(MULTILOCK_\w+) +the (?:file|directory)\b`).FindAllStringSubmatch(ours, -1) {
 		want[found[1]] = true
 	}
@@ -112,8 +112,8 @@ func TestNamedPathsAreComplete(t *testing.T) {
 	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(rows)))
 }
 
-// theirs is a directory where others may put what root will meet there. A directory of a group
-// is such a one: its members may forge state, and must not decide what root runs or writes to.
+// theirs is a directory in which other users may prepare files for root. A group's directory is an example:
+// its members may forge state, but must not determine what root runs or writes to.
 type theirs struct {
 	*station
 	dir     string
@@ -123,8 +123,7 @@ type theirs struct {
 	list    string // root's own, for the standard input
 }
 
-// amongOthers returns the directory of the group that mallory is in, or one where everybody,
-// and so neville, may write.
+// amongOthers returns the directory of mallory's group, or one that all users, and so neville, can write.
 func amongOthers(t *testing.T, member bool) *theirs {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -143,7 +142,7 @@ func amongOthers(t *testing.T, member bool) *theirs {
 	return p
 }
 
-// do has the other user run a script in the directory.
+// do runs a script as the other user in the directory.
 func (p *theirs) do(script string, vars ...string) {
 	p.t.Helper()
 	cmd := exec.Command("sh", "-ec", "umask 002; "+script) //nolint:gosec // a test's own
@@ -154,7 +153,7 @@ func (p *theirs) do(script string, vars ...string) {
 	require.NoError(p.t, err, "%s", said)
 }
 
-// use has root run the command of a row.
+// use runs the command of a row as root.
 func (p *theirs) use(row namedPath) ended {
 	p.t.Helper()
 	p.env = row.env
@@ -167,8 +166,7 @@ func (p *theirs) use(row namedPath) ended {
 	return p.finish(cmd)
 }
 
-// What root names is no way for others to have root write to, read from or run what is not
-// theirs, or wait for them.
+// A path that root names does not let other users make root write to, read or run other files, or block root.
 func TestNamedPathsAmongOthers(t *testing.T) {
 	t.Parallel()
 	for name, row := range namedPaths() {
@@ -211,7 +209,7 @@ func TestNamedPathsAmongOthers(t *testing.T) {
 					require.Equal(t, there, snapshot(t, path), said)
 					if row.with != skips {
 						require.NotZero(t, got.code, said)
-						if row.with != reads || plant != "a file" { // of which a driver says in its own words what is wrong
+						if row.with != reads || plant != "a file" { // a driver words its own error for that
 							require.Regexp(t, `\bit\b|/a\b|`+at, said)
 						}
 					}
@@ -224,8 +222,8 @@ func TestNamedPathsAmongOthers(t *testing.T) {
 	}
 }
 
-// A list is a program. Root runs no list below a directory that members can write to, even if
-// the list belongs to root.
+// A list is a program. Root runs no list below a directory that members can write, even if root owns the
+// list.
 func TestListsThatMembersMoved(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{

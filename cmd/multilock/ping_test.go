@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watcher is a server that writes down its pings.
+// watcher is a server that records its pings.
 type watcher struct {
 	*httptest.Server
 
 	mu    sync.Mutex
 	pings []pinged
-	fail  int // so many requests get no good answer
+	fail  int // number of requests that fail
 }
 
 type pinged struct{ path, run, body string }
@@ -61,8 +61,7 @@ func (w *watcher) paths() []string {
 	return all
 }
 
-// eventuallyStarted returns when the watcher knows of the job: the job's end does not wait
-// for that.
+// eventuallyStarted returns when the server has received the start: the job's end does not wait for that.
 func (w *watcher) eventuallyStarted(s *station) {
 	s.t.Helper()
 	s.eventually("the start is told", func() bool { return len(w.paths()) == 1 })
@@ -95,7 +94,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// A code of ours is none of the job's.
+// An exit code of multilock is not reported as the job's.
 func TestPingOfAnotherFailure(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWatcher(t)
@@ -105,7 +104,7 @@ func TestPingOfAnotherFailure(t *testing.T) {
 	require.Contains(t, w.pings[len(all)-1].body, ": the job ran for longer than --max-runtime")
 }
 
-// Who does not run the job does not ping; what fails before the job does.
+// A process that does not run the job does not ping. A failure before the job starts does.
 func TestPingOfNothing(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWatcher(t)
@@ -119,7 +118,7 @@ func TestPingOfNothing(t *testing.T) {
 	require.Equal(t, []string{"/fail", "/fail"}, w.paths(), "what was never started did not begin")
 }
 
-// A server that is away for a moment is asked again.
+// A server that is temporarily unreachable is tried again.
 func TestPingIsRepeated(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWatcher(t)
@@ -129,7 +128,7 @@ func TestPingIsRepeated(t *testing.T) {
 	require.Equal(t, "/x", all[len(all)-1])
 }
 
-// The lock is free before a server that never answers is given up, and the URL is not told.
+// The lock is free before an unresponsive server is given up, and the URL is not shown.
 func TestPingThatFails(t *testing.T) {
 	t.Parallel()
 	s, hang := newStation(t), make(chan struct{})
@@ -159,17 +158,17 @@ func TestPingThatFails(t *testing.T) {
 	require.NotContains(t, wrong.stderr, "secret")
 }
 
-// What goes wrong for good is told at once, with the server's own word.
+// A permanent error is reported immediately, with the server's own message.
 func TestPingThatIsRefused(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	got := newStation(t).run("run", "--ping", server.URL+"/secret", "--ping-timeout", "1h", "--", "true")
-	require.Equal(t, ended{0, "", "multilock: warning: --ping: " + server.URL + "/...: the server says 404 Not Found\n"}, got)
+	require.Equal(t, ended{0, "", "multilock: warning: --ping: " + server.URL + "/...: the server answered 404 Not Found\n"}, got)
 }
 
-// A redirect within the watcher's host is followed. Another host gets nothing: not the
-// output, and not the secret address.
+// A redirect to the same host is followed. Another host receives nothing: neither the output nor the secret
+// URL.
 func TestPingStaysWithItsHost(t *testing.T) {
 	t.Parallel()
 	s, w, elsewhere := newStation(t), newWatcher(t), newWatcher(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/clitest"
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/jointest"
 	"github.com/multilock/go/cmd/multilock/internal/place"
@@ -35,14 +36,14 @@ func subjects(found []source.Finding) []string {
 	return all
 }
 
-// A directory is examined, and nothing is left in it but what every use makes.
+// doctor examines a directory, and leaves nothing in it but what every use creates.
 func TestDoctorOfADirectory(t *testing.T) {
 	p := newProgram(t)
 	code, report := p.doctor("-d", p.base)
 	require.Equal(t, p.base, report.Base)
 	require.Equal(t, ".locks", report.Group)
 	require.NotEmpty(t, report.Host)
-	require.Subset(t, subjects(report.Findings), []string{"fine mount", "fine rules", "fine clock", "fine trial", "fine run"})
+	require.Subset(t, subjects(report.Findings), []string{"ok mount", "ok rules", "ok clock", "ok trial", "ok run"})
 	require.Equal(t, code == 1, len(report.Findings) > 5, "whether it warns depends on where the tests run")
 	require.Len(t, report.Promises, len(source.Traits()))
 	for _, promise := range report.Promises {
@@ -54,10 +55,17 @@ func TestDoctorOfADirectory(t *testing.T) {
 	}
 	text := p.run("doctor", "-d", p.base)
 	require.Equal(t, code, text.code)
-	require.Regexp(t, `(?m)^fine      rules: directories and files that are there are not replaced`, text.stdout)
-	require.Regexp(t, `(?m)^What .*/\.locks promises:$`, text.stdout)
-	require.Regexp(t, `(?m)^fence numbers +yes  `, text.stdout)
-	require.NotContains(t, p.run("doctor", "-q", "-d", p.base).stdout, "fine")
+	require.Regexp(t, `^Locks work here, `, text.stdout)
+	require.Regexp(t, `(?m)^Checks of `+regexp.QuoteMeta(p.base)+`/\.locks on `+regexp.QuoteMeta(report.Host)+`:$`, text.stdout)
+	require.Regexp(t, `(?m)^ok       rules: a rename replaces `, text.stdout)
+	require.NotContains(t, text.stdout, "fencing tokens")
+	require.NotContains(t, p.run("doctor", "-q", "-d", p.base).stdout, "ok ")
+	verbose := p.run("doctor", "-v", "-d", p.base).stdout
+	require.Regexp(t, `(?m)^Guarantees of .*/\.locks:$`, verbose)
+	require.Regexp(t, `(?m)^fencing tokens +yes  `, verbose)
+	for line := range strings.Lines(strings.ReplaceAll(verbose, p.base, "/base")) {
+		require.LessOrEqual(t, len(line), 81, line)
+	}
 }
 
 func namesIn(t *testing.T, dir string) []string {
@@ -75,84 +83,96 @@ func namesIn(t *testing.T, dir string) []string {
 func TestVerdictOfTheDoctor(t *testing.T) {
 	p := newProgram(t)
 	p.vars[place.EnvSource] = p.url("full")
-	require.Zero(t, p.run("doctor").code)
+	alone := p.run("doctor")
+	require.Zero(t, alone.code)
+	require.True(t, strings.HasPrefix(alone.stdout, "Locks work here, as far as one host can test.\n"), alone.stdout)
+	require.Contains(t, alone.stdout, "\n    multilock --source "+p.url("full")+" doctor --join --expect 2\n")
+	require.Equal(t, ran{0, "", ""}, p.run("doctor", "-q"))
 	p.findings = []source.Finding{{Subject: "weather", Severity: source.SeverityWarning, Text: "it rains", Advice: "stay in"}}
 	got := p.run("doctor", "-q")
-	require.Equal(t, ran{1, "warning   weather: it rains\n          stay in\n", "multilock: there is one warning about " + p.url("full") + ", group .locks\n"}, got)
+	require.Equal(t, ran{1, "Locks work here, with a warning: it rains\n\nWhat to do:\n- stay in\n", ""}, got)
+	p.findings = append(p.findings, source.Warning("road", "it is wet", ""))
+	require.Regexp(t, `(?s)^Locks work here, with 2 warnings\.\n\nChecks of .*:\nwarning  weather: it rains\nwarning  road: it is wet\n\nWhat to do:`, p.run("doctor", "-q").stdout)
 	p.findings = append(p.findings, source.Finding{Subject: "house", Severity: source.SeverityUnusable, Text: "it burns"})
 	code, report := p.doctor()
 	require.Equal(t, 125, code)
-	require.Equal(t, []string{"warning weather", "unusable house"}, subjects(report.Findings), "no lock was tried")
-	require.Contains(t, p.run("doctor").stderr, "multilock: locks in "+p.url("full")+", group .locks cannot be relied on\n")
+	require.Equal(t, []string{"warning weather", "warning road", "critical house"}, subjects(report.Findings), "no lock was tried")
+	got = p.run("doctor")
+	require.Empty(t, got.stderr)
+	require.True(t, strings.HasPrefix(got.stdout, "Locks do not work here: it burns\n"), got.stdout)
+	require.NotContains(t, got.stdout, "house: it burns", "it is the verdict")
 }
 
-// A source that says nothing of itself is tried all the same.
+// A source that declares nothing about itself is tested.
 func TestDoctorOfASilentSource(t *testing.T) {
 	p := newProgram(t)
 	code, report := p.doctor("--source", p.url("bare"))
 	require.Zero(t, code)
-	require.Equal(t, []string{"fine trial", "fine run"}, subjects(report.Findings))
+	require.Equal(t, []string{"ok trial", "ok run"}, subjects(report.Findings))
 	for _, promise := range report.Promises {
 		require.Nil(t, promise.Kept)
 	}
-	require.Regexp(t, `(?m)^fence numbers +\?  -$`, p.must("doctor", "--source", p.url("bare")))
+	require.Regexp(t, `(?m)^fencing tokens +\?    -$`, p.must("doctor", "-v", "--source", p.url("bare")))
 }
 
 func TestDoctorOfNoPlace(t *testing.T) {
 	p := newProgram(t)
 	code, report := p.doctor("-d", "/nonexistent/dir")
 	require.Equal(t, 125, code)
-	require.Equal(t, []string{"unusable source"}, subjects(report.Findings))
+	require.Equal(t, []string{"critical source"}, subjects(report.Findings))
 	require.Empty(t, report.Promises)
 
 	code, report = p.doctor("--source", "silent://host", "--timeout", "10ms")
 	require.Equal(t, 125, code)
-	require.Contains(t, report.Findings[0].Text, "there was no answer in the time of --wait")
+	require.Contains(t, report.Findings[0].Text, "no answer within the time of --wait")
 	for _, args := range [][]string{{"doctor", "x"}, {"doctor", "--timeout", "0"}} {
 		require.Equal(t, 125, p.run(args...).code)
 	}
 }
 
-// Who waits in vain is told what to compare, and is not told that all is well.
+// If no other host joins, doctor reports what to compare, and does not report success.
 func TestDoctorThatNobodyJoins(t *testing.T) {
 	p := newProgram(t)
 	code, report := p.doctor("-d", p.base, "--join", "--timeout", "1s")
 	require.Equal(t, 125, code)
 	last := report.Findings[len(report.Findings)-1]
 	require.Equal(t, "join", last.Subject)
-	require.Regexp(t, `^no other host showed up in 1s; this host looks at `+regexp.QuoteMeta(p.base)+`/\.locks; .*; its inode is [1-9]\d*$`, last.Text)
+	require.Equal(t, "no other host joined within 1s", last.Text)
+	require.Contains(t, last.Advice, "another server, export or inode is another directory")
+	require.Equal(t, "mount", report.Findings[0].Subject)
+	require.Regexp(t, ` at .*, from .*, inode [1-9]\d*$`, report.Findings[0].Text)
 	require.Equal(t, &jointest.Report{Expect: 2, Account: jointest.Account{Fences: []uint64{}, Clock: report.Join.Clock}, Hosts: []jointest.Host{}}, report.Join)
 	require.NotNil(t, report.Join.Clock)
 	got := p.run("doctor", "-q", "-d", p.base, "--join", "--timeout", "1s")
 	require.Equal(t, 125, got.code)
-	require.Equal(t, "multilock: it was not shown that locks in "+filepath.Join(p.base, ".locks")+" keep hosts apart\n", got.stderr)
+	require.True(t, strings.HasPrefix(got.stdout, "Locks were not tested between hosts: no other host joined within 1s\n"), got.stdout)
 	for _, args := range [][]string{{"--expect", "2"}, {"--join", "--expect", "1"}, {"--join", "--expect", "x"}, {"--join", "--timeout", "0"}} {
 		require.Equal(t, 125, p.run(append([]string{"doctor", "-d", p.base}, args...)...).code, args)
 	}
 }
 
-// What a source lacks is told by name.
+// Missing guarantees of a source are named.
 func TestDoctorWhereNobodyCanJoin(t *testing.T) {
 	p := newProgram(t)
 	code, report := p.doctor("--join", "--source", "cook+file://"+p.base+"?period=1h")
 	require.Equal(t, 125, code)
 	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "doctor: --join: this source frees no lock before its time is over")
+	require.Contains(t, p.run("doctor", "--join", "--source", "cook+file://"+p.base+"?period=1h").stdout, "Locks were not tested between hosts: doctor: --join: ")
 	p.promises = []source.Promise{{Trait: source.TraitBreakByEvidence, Why: "it has no owners"}}
 	code, report = p.doctor("--join", "--source", p.url("full"))
 	require.Equal(t, 125, code)
-	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not tell whether a holder is dead (it has no owners)")
+	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not report whether a holder is dead (it has no owners)")
 	require.Nil(t, report.Join)
 }
 
-// On a command line everybody can see a secret with ps; in the environment it is
-// where it belongs.
+// All users can see a secret on a command line with ps. It belongs in the environment.
 func TestSecretsOnTheCommandLine(t *testing.T) {
 	for _, form := range []string{"full://ada:top@host:8029%s", "full://ada@host:8029%s?token=top"} {
 		p := newProgram(t)
 		url := strings.Replace(form, "%s", p.base, 1)
 		got := p.run("status", "--source", url)
 		require.Equal(t, ran{125, "", "multilock: status: --source " + p.url("full") +
-			": there is a secret in it, which everybody on this host can read with ps; leave it out there, and put it into the variable MULTILOCK_PASSWORD, " +
+			": it contains a secret, which all users of this host can read with ps; leave it out there, and put it into the variable MULTILOCK_PASSWORD, " +
 			"or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into MULTILOCK_SOURCE\n"}, got)
 		p.requireUntouched()
 
@@ -190,7 +210,7 @@ func TestPasswordPlaces(t *testing.T) {
 	require.Contains(t, got.stderr, "read the password from the file that MULTILOCK_PASSWORD_FILE names: open /nonexistent: ")
 }
 
-// The rule is that of psql and libpq for their files with secrets.
+// The rule is that of psql and libpq for files with secrets.
 func TestPasswordFileThatOthersMayRead(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give files away")
@@ -220,7 +240,7 @@ func TestPasswordFileThatOthersMayRead(t *testing.T) {
 	}
 }
 
-// A library may well put the URL that it was given into its errors.
+// A library may include the given URL in its errors.
 func TestErrorsOfLibrariesHaveNoSecrets(t *testing.T) {
 	p := newProgram(t)
 	for _, password := range []string{"top", "t%6Fp"} {
@@ -228,7 +248,7 @@ func TestErrorsOfLibrariesHaveNoSecrets(t *testing.T) {
 		for _, command := range []string{"status", "doctor", "doctor --json"} {
 			got := p.run(strings.Fields(command)...)
 			require.Equal(t, 125, got.code)
-			require.Contains(t, got.stdout+got.stderr, "dial broken://ada:...@host: no such host")
+			require.Contains(t, clitest.OneLine(got.stdout+got.stderr), "dial broken://ada:...@host: no such host")
 			require.NotContains(t, got.stdout+got.stderr, password)
 		}
 	}
@@ -243,7 +263,7 @@ func TestPlacesThatCannotBe(t *testing.T) {
 		"status -g G --source bare://host/x":         "status: --group: there are no groups in bare://host/x",
 		"status --legacy-peers --source full://h/x":  "status: --legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)",
 		"status --source other://ada:top@h/x":        `status: --source "other://ada@h/x": unknown kind of source; this multilock knows file:DIRECTORY, cloudshell://USER@HOST/RESERVATION`,
-		"status --source full://ada:1/top@host/x":    `status: --source "full:...": it cannot be told where its password ends; write %40 for an @`,
+		"status --source full://ada:1/top@host/x":    `status: --source "full:...": the end of its password is ambiguous; write %40 for an @`,
 		"status --source FILE:":                      `status: --source "FILE:": write file:///absolute/path or file:relative/path`,
 		"status --source file://ada:top@elsewhere/x": `status: --source "file://ada@elsewhere/x": write file:///absolute/path`,
 	} {
@@ -255,7 +275,7 @@ func TestPlacesThatCannotBe(t *testing.T) {
 	p.requireUntouched()
 }
 
-// The nearer one wins: the command line over the environment.
+// The command line takes precedence over the environment.
 func TestDirectoryOnTheCommandLineWins(t *testing.T) {
 	p := newProgram(t)
 	p.vars[place.EnvSource] = p.url("full")

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// slurm is a directory with Slurm's commands, which know one job.
+// slurm returns a directory with Slurm's commands, which know one job.
 func slurm(t *testing.T, state string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func slurm(t *testing.T, state string) string {
 	return "PATH=" + dir + ":" + filepath.Dir(clitest.Binary()) + ":" + os.Getenv("PATH")
 }
 
-// crashed is a host that held a lock in a job of Slurm's when it went down.
+// crashed leaves the lock of a host that crashed in a Slurm job.
 func (s *station) crashed(name string) {
 	s.t.Helper()
 	cmd := s.host("alpha").on(append([]string{"run", "-n", name, "--ttl", "20s", "--"}, clitest.WaitingJob()...)...)
@@ -35,7 +35,8 @@ func (s *station) crashed(name string) {
 	r.wait()
 }
 
-// With Slurm's word a lock is taken over before its TTL, and the history tells why.
+// If Slurm confirms the end of the job, the lock is taken over before its TTL, and the history has the
+// reason.
 // Rule: probe
 func TestProbe(t *testing.T) {
 	t.Parallel()
@@ -45,12 +46,12 @@ func TestProbe(t *testing.T) {
 	cmd.Env = append(cmd.Env, slurm(t, "CANCELLED"))
 	require.Equal(t, ended{0, "beta\n", ""}, s.finish(cmd))
 	events := s.history("x")
-	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
-	require.Equal(t, "its Slurm job 4711 is over (CANCELLED), and it has missed a sign of life", events[1].Why)
+	require.Equal(t, []string{"acquired", "broken", "acquired", "released"}, happened(events))
+	require.Equal(t, "its Slurm job 4711 is over (CANCELLED), and it has missed a heartbeat", events[1].Why)
 }
 
-// A job that is not over keeps its lock; so does one about which the probe is inconclusive, which
-// is reported. The TTL decides then.
+// A job that has not ended keeps its lock. So does a job for which the probe is inconclusive, which is
+// reported. Then the TTL decides.
 // Rule: probe
 func TestProbeWithoutProof(t *testing.T) {
 	t.Parallel()
@@ -69,7 +70,7 @@ func TestProbeWithoutProof(t *testing.T) {
 	}
 }
 
-// A living holder is never asked about.
+// No probe runs for a live holder.
 // Rule: probe
 func TestProbeOfTheLiving(t *testing.T) {
 	t.Parallel()
@@ -88,11 +89,11 @@ func TestProbeNeedsASourceThatAsks(t *testing.T) {
 	s := newStation(t)
 	got := s.run("--source", "cook+file://"+s.base+"?period=5m", "run", "--probe", "slurm", "--", "true")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "--probe: this source asks nobody about a silent holder")
+	require.Contains(t, got.stderr, "--probe: only locks in a directory ask about a holder without heartbeats")
 }
 
-// status tells what the probe says and changes nothing; a barrier clears the dead away; a script
-// takes their lock, and hears why a probe tells nothing.
+// status shows the probe's answer and changes nothing; a barrier removes the dead lock; acquire takes it
+// over, and reports why a probe is inconclusive.
 func TestProbeOfOtherCommands(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -104,7 +105,7 @@ func TestProbeOfOtherCommands(t *testing.T) {
 		cmd.Env = append(cmd.Env, slurm(t, "CANCELLED"))
 		return s.finish(cmd)
 	}
-	const why = "its Slurm job 4711 is over (CANCELLED), and it has missed a sign of life"
+	const why = "its Slurm job 4711 is over (CANCELLED), and it has missed a heartbeat"
 	s.eventually("the probe is asked", func() bool {
 		got := on("status", "x", "--json", "--probe", "slurm")
 		return clitest.Locks(t, got.stdout)[0].Why == why

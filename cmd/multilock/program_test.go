@@ -23,24 +23,23 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Nothing that passes comes near the watchdog.
+// Only a failing test takes as long as the watchdog.
 const (
 	watchdog = 2 * time.Minute
 	poll     = 5 * time.Millisecond
 )
 
-// program is the program in this process, with sources that can do less than those
-// that are shipped. All of them keep their locks in a directory, as their URLs say.
-// Only one can run at a time: the library for command lines has global variables.
+// program runs the program in this process, with sources that can do less than the shipped ones. All of them
+// store their locks in the directory of their URL. Only one program can run at a time, because the library
+// for command lines has global variables.
 type program struct {
 	t    *testing.T
 	base string
 	vars map[string]string
-	// promises are what a source of the kind "full" says of itself.
+	// promises are what a source of the kind "full" declares.
 	promises []source.Promise
 	findings []source.Finding
-	// acquired, if there is one, gets each lease of such a source, and says what is to be
-	// used in its place.
+	// acquired, unless nil, replaces each lease of such a source.
 	acquired func(fullLease) source.Lease
 	// opened is the full URL of the source that was opened last.
 	opened string
@@ -52,7 +51,7 @@ func newProgram(t *testing.T) *program {
 	return &program{t: t, base: t.TempDir(), vars: map[string]string{}}
 }
 
-// url is a source's URL without a secret.
+// url returns a source's URL without a secret.
 func (p *program) url(scheme string) string { return scheme + "://ada@host:8029" + p.base }
 
 func (p *program) kinds() place.Kinds {
@@ -70,7 +69,7 @@ func (p *program) kinds() place.Kinds {
 			return nil, errors.Join(err, fmt.Errorf("dial %s: no such host", text))
 		}},
 		place.Kind{Scheme: "silent", Form: "silent://HOST", Groups: true, Group: "", Open: func(ctx context.Context, _ *console.Env, _ place.Place) (multilock.Source, error) {
-			<-p.t.Context().Done() // whatever becomes of its own context
+			<-p.t.Context().Done() // regardless of its own context
 			return nil, context.Cause(ctx)
 		}},
 	)
@@ -87,7 +86,7 @@ func (p *program) open(e *console.Env, o place.Place) (src *fslock.Source, err e
 	return fslock.Open(fslock.Options{Base: at.Path, Group: o.Group})
 }
 
-// ran is how the program ended.
+// ran describes how the program ended.
 type ran struct {
 	code           int
 	stdout, stderr string
@@ -130,7 +129,7 @@ func (p *program) requireUntouched() {
 	require.Empty(p.t, entries)
 }
 
-// bare is a source that can do nothing but lock.
+// bare is a source that has only locks.
 type bare struct{ files *fslock.Source }
 
 func (b bare) Close() error { return b.files.Close() }
@@ -159,8 +158,7 @@ func (bareLease) Fence(context.Context) (uint64, error) { return 0, multilock.Er
 
 func (bareLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 
-// full is a source that is no directory, and can do whatever its promises do not
-// deny.
+// full is a source other than a directory, with all abilities that its promises do not deny.
 type full struct {
 	*fslock.Source
 	p *program
@@ -188,11 +186,11 @@ func (c fullContender) Try(ctx context.Context) (source.Lease, error) {
 	return c.p.acquired(fullLease{lease, lease.(source.Committer)}), nil
 }
 
-// fullLease is a lease with all that the command uses of one.
+// fullLease is a lease with all abilities that the command uses.
 type fullLease struct {
 	source.Lease
 	source.Committer
 }
 
-// OpenLogs hides that of the directory.
+// OpenLogs hides the directory's method.
 func (full) OpenLogs() {}

@@ -2,7 +2,9 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,14 +16,13 @@ import (
 
 const ctrlC = "\x03"
 
-// onTerminal starts a command as the leader of a session that has the terminal,
-// which does not know how wide it is.
+// onTerminal starts a command as the leader of a session with a terminal of unknown width.
 func onTerminal(t *testing.T, cmd *exec.Cmd) (*clitest.Terminal, *running) {
 	t.Helper()
 	return onTerminalOf(t, 0, cmd)
 }
 
-// onTerminalOf does the same on a terminal of so many columns.
+// onTerminalOf does the same on a terminal with a number of columns.
 func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*clitest.Terminal, *running) {
 	t.Helper()
 	user, slave := clitest.OpenTerminal(t)
@@ -33,7 +34,7 @@ func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*clitest.Termina
 	return user, &running{clitest.Adopt(t, cmd, user, user.Screen, user.Screen), t}
 }
 
-// Ctrl-C does to a command under multilock what it does to the command alone.
+// Ctrl-C has the same effect on a command under multilock as on the command alone.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -54,7 +55,7 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
-// interrupted types Ctrl-C and then two lines, and says how the command ended.
+// interrupted types Ctrl-C and then two lines, and returns how the command ended.
 func interrupted(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	user, job := onTerminal(t, cmd)
@@ -64,7 +65,7 @@ func interrupted(t *testing.T, cmd *exec.Cmd) string {
 	return job.Cmd.ProcessState.String()
 }
 
-// A loop in a script ends with Ctrl-C, also while multilock waits.
+// Ctrl-C ends a loop in a script, even while multilock waits.
 func TestCtrlCEndsTheScriptAroundAWait(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -80,7 +81,7 @@ func TestCtrlCEndsTheScriptAroundAWait(t *testing.T) {
 	s.eventuallyNobodyWaits()
 }
 
-// On a terminal the wait is told in one line that is replaced, and removed.
+// On a terminal a wait is shown in one line, which is updated, and removed at the end.
 func TestWaitOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -99,7 +100,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	user, watch := onTerminal(t, s.command("status", "--watch", "--every", "50ms"))
 	watch.Expect("\x1b[H")
 	watch.Expect("COMMAND")
-	watch.Expect("process ") // the holder's, or its job's once that is noted
+	watch.Expect("process ") // the holder's, or its job's after that is recorded
 	s.hold("y")
 	watch.Expect("\ny  ")
 	user.Type(ctrlC)
@@ -107,8 +108,82 @@ func TestWatchOnATerminal(t *testing.T) {
 	require.True(t, diedOf(watch, syscall.SIGINT))
 }
 
-// What is waited for stands in one line, however narrow the terminal is or becomes, and
-// however wide the characters are.
+// What needs attention comes first, in color. Keys sort and filter, and no line is wider than the terminal.
+func TestWatchIsAScreen(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.hold("living")
+	s.hold("also")
+	s.dead("gone")
+	require.Equal(t, 3, s.run("run", "-n", "bad", "--once", "--", "sh", "-c", "exit 3").code)
+	const end = "\x1b[J"
+	user, watch := onTerminalOf(t, 60, s.command("status", "--watch", "--every", "1h"))
+	first := user.Screen.Take(t, end)
+	require.Regexp(t, `(?s)^\x1b\[H\x1b\[1m\d\d:\d\d:\d\d  2 held, 1 silent, 1 failed\x1b.*NAME .*\n\x1b\[31mgone .*\n\x1b\[31mbad .*\nalso .*\nliving .*q quit`, first)
+	for line := range strings.Lines(first) {
+		line = regexp.MustCompile(`\x1b\[[0-9]*[A-Za-z]|[\r\n]`).ReplaceAllString(line, "")
+		require.LessOrEqual(t, len([]rune(line)), 60, "%q", line)
+	}
+	user.Type("f")
+	only := user.Screen.Take(t, end)
+	require.Contains(t, only, "gone ")
+	require.Contains(t, only, "f show all")
+	require.NotContains(t, only, "living ")
+	user.Type("fs")
+	user.Screen.Take(t, end)
+	require.Contains(t, user.Screen.Take(t, end), "s sort (name)")
+	user.Resize(100)
+	require.Regexp(t, `(?m)^\x1b\[31mgone .* acquire for pid`, user.Screen.Take(t, end), "it adapts without a key")
+	user.Type("q")
+	require.Zero(t, watch.wait().code)
+
+	plain := s.command("status", "--watch", "--every", "1h")
+	plain.Env = append(plain.Env, "NO_COLOR=1")
+	user, watch = onTerminalOf(t, 60, plain)
+	first = user.Screen.Take(t, end)
+	require.Contains(t, first, "gone ")
+	require.NotRegexp(t, `\x1b\[\d+m`, first)
+	user.Type("q")
+	require.Zero(t, watch.wait().code)
+}
+
+// However the watch ends or stops, the terminal's state is restored.
+func TestWatchRestoresTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for name, end := range map[string]func(*clitest.Terminal, *running){
+		"q":    func(user *clitest.Terminal, _ *running) { user.Type("q") },
+		"INT":  func(user *clitest.Terminal, _ *running) { user.Type(ctrlC) },
+		"TERM": func(_ *clitest.Terminal, watch *running) { watch.Signal(syscall.SIGTERM) },
+		"HUP":  func(_ *clitest.Terminal, watch *running) { watch.Signal(syscall.SIGHUP) },
+		"QUIT": func(_ *clitest.Terminal, watch *running) { watch.Signal(syscall.SIGQUIT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fresh, _ := clitest.OpenTerminal(t)
+			before := fresh.Modes()
+			user, watch := onTerminal(t, s.command("status", "--watch", "--every", "1h"))
+			watch.Expect("q quit")
+			require.NotEqual(t, before, user.Modes())
+			user.Type("\x1a") // Ctrl-Z
+			require.Eventually(t, func() bool { return stopped(watch.PID()) }, watchdog, poll)
+			require.Equal(t, before, user.Modes())
+			watch.Signal(syscall.SIGCONT)
+			require.Eventually(t, func() bool { return before != user.Modes() }, watchdog, poll)
+			end(user, watch)
+			watch.wait()
+			require.Equal(t, before, user.Modes())
+		})
+	}
+}
+
+// stopped reports whether a process was stopped by a signal (proc(5)).
+func stopped(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && regexp.MustCompile(`\) T `).Match(text)
+}
+
+// The notice fits on one line, on a terminal of any width, with characters of any width.
 func TestNoticeFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

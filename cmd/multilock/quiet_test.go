@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// noisy is a job that prints on both streams, in turns, and ends with a code.
+// noisy returns a job that prints alternately on both streams, and ends with a code.
 func noisy(code string) []string {
 	return []string{"--", "sh", "-c", "echo one; echo two >&2; echo three > /dev/stdout; echo four >&2; exit " + code}
 }
@@ -27,7 +27,7 @@ func TestQuietSuccess(t *testing.T) {
 	require.Equal(t, "free", s.lock("lock").State)
 }
 
-// Where both streams are one, as in cron, what comes through them stays in order.
+// If both streams are the same, as in cron, the output stays in order.
 func TestQuietSuccessKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -42,8 +42,8 @@ func TestQuietSuccessKeepsTheOrder(t *testing.T) {
 	require.Equal(t, "one\ntwo\nthree\nfour\n", string(text))
 }
 
-// A run has failed, too, whose job was ended or could not be recorded, and not one of which
-// the last attempt succeeds.
+// A run has also failed if its job was terminated, or could not be recorded, but not if its last attempt
+// succeeds.
 func TestQuietSuccessOfOtherEnds(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -59,7 +59,7 @@ func TestQuietSuccessOfOtherEnds(t *testing.T) {
 	require.Equal(t, ended{4, "attempt 1\nattempt 2\n", ""}, never)
 }
 
-// It is shown when the lock is free again, however slowly it is read.
+// The output is shown after the lock is free, even to a slow reader.
 func TestQuietSuccessKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -77,10 +77,10 @@ func TestQuietSuccessKeepsNobodyWaiting(t *testing.T) {
 	r.Signal(syscall.SIGTERM)
 	got := r.wait()
 	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, "the command's output was not shown to its end, for we are to end")
+	require.Contains(t, got.stderr, "the command's output was not shown completely, because this process is terminating")
 }
 
-// A command that is told to end has its output shown all the same.
+// The output of a terminated job is shown, too.
 func TestQuietSuccessOfAJobThatIsToldToEnd(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -102,7 +102,7 @@ func TestQuietSuccessNeedsAPlace(t *testing.T) {
 	require.Equal(t, "free", s.lock("lock").State)
 }
 
-// Nothing of what was kept is left behind, and it does not take memory.
+// The stored output is removed, and does not use memory.
 func TestQuietSuccessLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s, tmp := newStation(t), t.TempDir()

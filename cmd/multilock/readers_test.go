@@ -22,25 +22,25 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// workers does with a list of 12 jobs what those do who work through one, in any order, and
-// keeps in mind what readers are to be told then.
+// workers change a list of 12 jobs in random order, as hosts do that run it, and know what readers must
+// report.
 type workers struct {
 	*chunked
 	dice  *rand.Rand
 	units []*workedUnit
-	state map[int]string // of the jobs with a result, by their numbers
+	state map[int]string // state of the jobs with a result, by number
 }
 
-// workedUnit is a chunk of the list, or of what was given back.
+// workedUnit is a chunk of the list, or a part that was returned from one.
 type workedUnit struct {
 	source.Range
 	returned []source.Range
-	lock     *multilock.Lock // nil if nobody holds it
+	lock     *multilock.Lock // nil if no process holds it
 }
 
 var exitOf = map[string]int{"done": 0, "failed": 3, "retry": 4}
 
-// own are the numbers of the jobs that were not given back.
+// own returns the numbers of the jobs that were not returned.
 func (u *workedUnit) own() (numbers []int) {
 	for n := u.From; n <= u.To; n++ {
 		if !slices.ContainsFunc(u.returned, func(r source.Range) bool { return r.From <= n && n <= r.To }) {
@@ -58,7 +58,7 @@ func newWorkers(t *testing.T, dice *rand.Rand) *workers {
 	return w
 }
 
-// step changes something at one of the units.
+// step changes one of the units.
 func (w *workers) step() {
 	u := w.units[w.dice.IntN(len(w.units))]
 	if u.lock == nil {
@@ -80,7 +80,7 @@ func (w *workers) step() {
 	}
 }
 
-// end has some jobs of a unit end.
+// end ends some jobs of a unit.
 func (w *workers) end(u *workedUnit) {
 	for _, n := range u.own() {
 		if before := w.state[n]; w.dice.IntN(3) == 0 && (before == "" || before == "retry") {
@@ -90,7 +90,7 @@ func (w *workers) end(u *workedUnit) {
 	w.record(u)
 }
 
-// giveBack makes a unit of the last job that was not begun, or of two of them.
+// giveBack makes a unit of the last job that was not started, or of the last two.
 func (w *workers) giveBack(u *workedUnit) {
 	own := u.own()
 	free := func(n int) bool { return slices.Contains(own, n) && w.state[n] == "" }
@@ -108,7 +108,7 @@ func (w *workers) giveBack(u *workedUnit) {
 	w.units = append(w.units, &workedUnit{Range: part})
 }
 
-// record commits what is known of a unit, if there is anything.
+// record commits the results of a unit, if there are any.
 func (w *workers) record(u *workedUnit) {
 	c := &source.Chunk{From: u.From, To: u.To, Returned: u.returned}
 	for _, n := range u.own() {
@@ -125,18 +125,18 @@ func (w *workers) record(u *workedUnit) {
 	require.NoError(w.t, w.src.Record(w.t.Context(), []source.Event{source.CommittedEvent(r, time.Now())}))
 }
 
-// forget removes the result of one job of a unit that nobody holds.
+// forget removes the result of one job of a free unit.
 func (w *workers) forget(u *workedUnit) {
 	for _, n := range u.own() {
 		if w.state[n] != "" {
-			require.Equal(w.t, "forgot the result of "+pageName(n)+"\n", w.must("clean", "--results", pageName(n)))
+			require.Equal(w.t, "deleted the result of "+pageName(n)+"\n", w.must("clean", "--results", pageName(n)))
 			delete(w.state, n)
 			return
 		}
 	}
 }
 
-// pages is the list.
+// pages returns the list.
 func pages() []byte {
 	var list bytes.Buffer
 	for n := range 12 {
@@ -147,8 +147,7 @@ func pages() []byte {
 
 func pageName(n int) string { return fmt.Sprint("page", n) }
 
-// sums are how many jobs are in each state; "claimed" are those that others hold and that
-// have no result.
+// sums returns how many jobs are in each state; "claimed" jobs have a holder and no result.
 func (w *workers) sums() map[string]int {
 	sums := map[string]int{"done": 0, "failed": 0, "retry": 0, "claimed": 0}
 	for _, u := range w.units {
@@ -173,7 +172,7 @@ func (w *workers) read(into any, args ...string) {
 	require.NoError(w.t, json.Unmarshal([]byte(got.stdout), into), "%v: %s", args, got.stderr)
 }
 
-// requireTold asks all readers.
+// requireTold checks all readers.
 func (w *workers) requireTold() {
 	sums, all := w.sums(), []string{}
 	for n := range 12 {
@@ -187,14 +186,14 @@ func (w *workers) requireTold() {
 		Locks   []struct{ Name, State string }
 		Results struct {
 			Done, Failed, Retry, Unknown int
-			List                         []struct{ Name, State string }
+			Jobs                         []struct{ Name, State string }
 		}
 	}
 	for _, args := range [][]string{{"status", "--results"}, append([]string{"status"}, all...)} {
-		status.Results.List, status.Locks = nil, nil
+		status.Results.Jobs, status.Locks = nil, nil
 		w.read(&status, args...)
 		got := map[string]string{}
-		for _, r := range status.Results.List {
+		for _, r := range status.Results.Jobs {
 			require.NotContains(w.t, got, r.Name, args)
 			got[r.Name] = r.State
 		}
@@ -219,7 +218,7 @@ func (w *workers) requireTold() {
 		total += n
 	}
 	const listed = 12
-	require.InDelta(w.t, listed, report.Summary["jobs"], 0, report.Summary)
+	require.InDelta(w.t, listed, report.Summary["total"], 0, report.Summary)
 	require.InDelta(w.t, listed-total, report.Summary["pending"], 0, report.Summary)
 	for _, j := range report.Jobs {
 		if _, chunk := joblist.ParseChunkName(j.Name); !chunk && want[j.Name] != "" {
@@ -230,7 +229,7 @@ func (w *workers) requireTold() {
 	w.requireAwaited(sums, want)
 }
 
-// requireForeseen asks what a batch would do.
+// requireForeseen checks what a batch would do.
 func (w *workers) requireForeseen() {
 	require.NoError(w.t, os.WriteFile(w.base+"/list", pages(), 0o600))
 	rows := regexp.MustCompile(`(?m)^(page\d+) +(done|failed|would run again|would run|held)`).FindAllStringSubmatch(w.must("batch", "--dry-run", "--retries", "1", w.base+"/list"), -1)
@@ -249,7 +248,7 @@ func (w *workers) requireForeseen() {
 	}
 }
 
-// requireAwaited asks the barrier for those that have ended.
+// requireAwaited checks the ended jobs in a barrier.
 func (w *workers) requireAwaited(sums map[string]int, states map[string]string) {
 	final := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(name string) bool { return states[name] == "retry" })
 	if len(final) == 0 {
@@ -261,25 +260,26 @@ func (w *workers) requireAwaited(sums map[string]int, states map[string]string) 
 	}
 	for _, way := range ways {
 		var got struct {
-			Open   bool
-			Done   int
-			Failed []struct{ Name string }
+			Open     bool
+			Done     int
+			Failed   int
+			Failures []struct{ Name string }
 		}
 		w.read(&got, append([]string{"wait", "--timeout", "1m"}, way...)...)
 		require.True(w.t, got.Open, way)
 		require.Equal(w.t, sums["done"], got.Done, way)
 		failed := map[string]bool{}
-		for _, f := range got.Failed {
+		for _, f := range got.Failures {
 			require.Equal(w.t, "failed", states[f.Name], f.Name)
 			failed[f.Name] = true
 		}
 		require.Len(w.t, failed, sums["failed"], way)
-		require.Len(w.t, got.Failed, sums["failed"], way)
+		require.Len(w.t, got.Failures, sums["failed"], way)
+		require.Equal(w.t, sums["failed"], got.Failed, way)
 	}
 }
 
-// Whatever those have done who work through a list, each reader tells of each job once, and
-// the same.
+// After any changes to a list, each reader reports each job once, and in the same state.
 func TestReadersTellOfEachJobOnce(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
@@ -304,7 +304,7 @@ func TestReadersTellOfEachJobOnce(t *testing.T) {
 	}
 }
 
-// beside asks a reader while the others go on.
+// beside runs a reader during changes.
 func (w *workers) beside(args ...string) ended {
 	told := make(chan ended, 1)
 	go func() { told <- w.run(args...) }()
@@ -318,8 +318,8 @@ func (w *workers) beside(args ...string) ended {
 	}
 }
 
-// What is told while all goes on need not be of one moment. But what is there all the time is
-// told of, and no job twice.
+// A reader's report during changes may combine several moments. But it has all jobs that were there all the
+// time, and none twice.
 func TestReadersBesideAtWork(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
@@ -332,13 +332,13 @@ func TestReadersBesideAtWork(t *testing.T) {
 	for range 4 {
 		var status struct {
 			Results struct {
-				List []struct{ Name, State string }
+				Jobs []struct{ Name, State string }
 			}
 		}
 		got := w.beside("status", "--results", "--json")
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &status), got.stderr)
 		states := map[string]string{}
-		for _, r := range status.Results.List {
+		for _, r := range status.Results.Jobs {
 			require.NotContains(t, states, r.Name)
 			states[r.Name] = r.State
 		}
@@ -347,13 +347,13 @@ func TestReadersBesideAtWork(t *testing.T) {
 		}
 
 		var report struct {
-			Summary struct{ Jobs, Done, Failed, Retry, Claimed, Pending int }
+			Summary struct{ Total, Done, Failed, Retry, Claimed, Pending int }
 		}
 		got = w.beside("report", "--json")
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &report), got.stderr)
 		sum := report.Summary
-		require.Equal(t, 12, sum.Jobs)
-		require.Equal(t, sum.Jobs, sum.Done+sum.Failed+sum.Retry+sum.Claimed+sum.Pending)
+		require.Equal(t, 12, sum.Total)
+		require.Equal(t, sum.Total, sum.Done+sum.Failed+sum.Retry+sum.Claimed+sum.Pending)
 		require.GreaterOrEqual(t, sum.Done, 3)
 
 		got = w.beside("batch", "--dry-run", list)

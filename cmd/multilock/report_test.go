@@ -6,24 +6,31 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// reportView is what the tests read of "report --json".
+// reportView is the part of "report --json" that the tests read.
 type reportView struct {
-	Title   string
-	Missing []string
-	Summary struct{ Jobs, Done, Failed, Retry, Running, Other, Runs, Incomplete int }
-	Hosts   []struct{ Host string }
-	Jobs    []struct {
-		Name, State, Log, Why, Output string
-		Runs                          []struct {
+	Title      string
+	Unreadable []string
+	Summary    struct {
+		Total, Done, Failed, Retry, Running, Other int
+		RunCount                                   int `json:"run_count"`
+		OutputLost                                 int `json:"output_lost_count"`
+	}
+	Hosts []struct{ Host string }
+	Jobs  []struct {
+		Name, State, Log, Why string
+		OutputLost            string `json:"output_lost_because"`
+		Runs                  []struct {
 			State, Host string
 			Attempt     int
 			Exit        *int
-			Broken      struct{ Why string }
+			Broken      struct{ Why string } `json:"broken_by"`
 		}
 	}
 }
@@ -34,7 +41,7 @@ func (s *station) report(args ...string) (v reportView) {
 	return v
 }
 
-// reported is a group in which all kinds of things happened.
+// reported returns a group with all kinds of events.
 func reported(t *testing.T) *station {
 	t.Helper()
 	s := newStation(t)
@@ -51,9 +58,9 @@ func TestReportTells(t *testing.T) {
 	s.hold("held")
 	v := s.report("--title", "night run")
 	require.Equal(t, "night run", v.Title)
-	require.Empty(t, v.Missing)
+	require.Empty(t, v.Unreadable)
 	sum := v.Summary
-	require.Equal(t, []int{6, 3, 2, 0, 1, 0, 8}, []int{sum.Jobs, sum.Done, sum.Failed, sum.Retry, sum.Running, sum.Other, sum.Runs})
+	require.Equal(t, []int{6, 3, 2, 0, 1, 0, 8}, []int{sum.Total, sum.Done, sum.Failed, sum.Retry, sum.Running, sum.Other, sum.RunCount})
 	require.Len(t, v.Hosts, 1)
 	states := map[string]string{}
 	for _, job := range v.Jobs {
@@ -70,8 +77,7 @@ func TestReportTells(t *testing.T) {
 	require.Contains(t, s.script("sh", "exec "+bad.Log).stdout, "oops")
 }
 
-// A job whose history was lost is shown by its result, and one whose result cannot
-// be read is shown as what it is.
+// A job whose history was lost is shown by its result. An unreadable result is shown as such.
 func TestReportWithoutHistory(t *testing.T) {
 	t.Parallel()
 	s := reported(t)
@@ -81,7 +87,7 @@ func TestReportWithoutHistory(t *testing.T) {
 	require.Len(t, files, 1)
 	require.NoError(t, os.RemoveAll(files[0]))
 	v := s.report()
-	require.Equal(t, []int{3, 2, 1}, []int{v.Summary.Jobs, v.Summary.Done, v.Summary.Failed})
+	require.Equal(t, []int{3, 2, 1}, []int{v.Summary.Total, v.Summary.Done, v.Summary.Failed})
 	require.Equal(t, []any{"bad", "failed", 2}, []any{v.Jobs[0].Name, v.Jobs[0].State, v.Jobs[0].Runs[len(v.Jobs[0].Runs)-1].Attempt})
 
 	results, err := filepath.Glob(filepath.Join(private, "*", "done", lockOf(1)))
@@ -96,11 +102,11 @@ func TestReportWithoutHistory(t *testing.T) {
 func TestReportSince(t *testing.T) {
 	t.Parallel()
 	s := reported(t)
-	require.Equal(t, 5, s.report("--since", "1h").Summary.Jobs)
-	require.Zero(t, s.report("--since", "0").Summary.Jobs)
+	require.Equal(t, 5, s.report("--since", "1h").Summary.Total)
+	require.Zero(t, s.report("--since", "0").Summary.Total)
 }
 
-// A reader of the file finds the old page or the new one, and no leftovers.
+// A reader of the file sees the old page or the new one, and no temporary files remain.
 func TestReportReplacesItsFile(t *testing.T) {
 	t.Parallel()
 	s := reported(t)
@@ -111,7 +117,7 @@ func TestReportReplacesItsFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(first), "</html>")
 
-	// A limit on the size of files stands for a file system that is full.
+	// A file size limit has the effect of a full file system.
 	got := s.script("sh", "ulimit -f 4; exec multilock report -o "+file)
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "write the report: ")
@@ -166,4 +172,65 @@ func TestReportOfAnEmptyGroup(t *testing.T) {
 	require.Contains(t, got.stderr, `nothing has happened in group "none" of `+s.base)
 	require.Empty(t, s.run("report", "-q", "-g", "none").stderr)
 	s.requireUntouched()
+}
+
+// --all writes a page for each group, and an index with links to them.
+func TestReportOfAllGroups(t *testing.T) {
+	t.Parallel()
+	s := reported(t)
+	s.must("run", "-g", "a%b", "-n", "x", "--once", "--", "true")
+	dir := filepath.Join(t.TempDir(), "new", "pages")
+	require.Equal(t, filepath.Join(dir, "index.html")+": 2 groups\n", s.must("report", "--all", "-o", dir))
+	require.ElementsMatch(t, []string{"index.html", "group-.locks.html", "group-a%25b.html"}, entriesOf(t, dir))
+	index, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	require.NoError(t, err)
+	require.NotContains(t, string(index), "<script")
+	require.Contains(t, string(index), `<a href="./group-a%2525b.html"><bdi>a%b</bdi></a></td><td class="number">1</td><td class="number">1</td><td class="number">0</td>`)
+	require.Contains(t, string(index), `<a href="./group-.locks.html"><bdi>.locks</bdi></a></td><td class="number">5</td><td class="number">3</td><td class="number bad">2</td>`)
+	page, err := os.ReadFile(filepath.Join(dir, "group-a%25b.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), `<a href="index.html">All groups</a>`)
+	require.Contains(t, string(page), "<title>a%b</title>")
+
+	require.Empty(t, s.must("report", "-q", "--all", "-o", dir), "again")
+	require.Contains(t, s.run("report", "--all", "-o", "-").stderr, "name a directory")
+	require.Contains(t, s.run("report", "--all").stderr, "--all needs --output")
+	require.NoError(t, os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600))
+	got := s.run("report", "--all", "-o", filepath.Join(dir, "index.html"))
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "write the reports: ")
+}
+
+// The page has the end of the output of a failed job's last attempt, wherever it is stored. A run that was
+// not captured has none.
+func TestReportShowsTheEndOfTheOutput(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := s.list("good\techo fine", "bad\t"+`echo "attempt $MULTILOCK_ATTEMPT <b>"; seq 5000; echo to stderr >&2; exit 3`)
+	dir := t.TempDir()
+	for name, options := range map[string][]string{
+		"": nil, "--logs": {"--logs", filepath.Join(dir, "logs")}, "--results": {"--results", filepath.Join(dir, "results")},
+	} {
+		group := "g" + name
+		got := s.run(append(append([]string{"batch", "-q", "-g", group, "--retries", "1"}, options...), list)...)
+		require.Equal(t, 1, got.code, got.stderr)
+		args := []string{"report", "-g", group, "-o", "-"}
+		if options != nil {
+			args = append(args, "--logs", options[1])
+		}
+		tails := regexp.MustCompile(`(?s)<pre class="tail">(.*?)</pre>`).FindAllStringSubmatch(s.must(args...), -1)
+		require.Len(t, tails, 1, name)
+		require.Contains(t, tails[0][1], "\n4999\n5000\n", name)
+		require.Contains(t, tails[0][1], "to stderr", name)
+		require.NotContains(t, tails[0][1], "attempt 1", name)
+		require.Less(t, len(tails[0][1]), 8<<10, name)
+	}
+	s.run("run", "-g", "runs", "-n", "a", "--capture", "--", "sh", "-c", "echo '<captured>'; exit 3")
+	s.run("run", "-g", "runs", "-n", "b", "--capture", "--", "sh", "-c", "echo captured before; exit 3")
+	s.run("run", "-g", "runs", "-n", "b", "--", "sh", "-c", "echo not captured; exit 3")
+	page := s.must("report", "-g", "runs", "-o", "-")
+	require.Contains(t, page, `<pre class="tail">&lt;captured&gt;`)
+	require.Equal(t, 1, strings.Count(page, `<pre class="tail">`), "that is not of the last run")
+	require.Contains(t, s.must("report", "-g", "runs", "--json"), " runs logs a")
+	require.Contains(t, s.run("report", "-g", "g--logs", "-o", filepath.Join(dir, "page"), "--logs", filepath.Join(dir, "absent")).stderr, "absent: no such file")
 }

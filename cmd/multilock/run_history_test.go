@@ -17,11 +17,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// toldLease notes what the history tells when the lock is about to be released.
+// toldLease records the state of the history just before the lock is released.
 type toldLease struct {
 	fullLease
 	p       *program
-	release error // what the release says; nil for its own answer
+	release error // the result of the release; nil for the real one
 	then    *[]string
 	at      *time.Time // when it was released
 }
@@ -31,7 +31,7 @@ func (l toldLease) Release(ctx context.Context) error {
 	return errors.Join(l.fullLease.Release(ctx), l.release)
 }
 
-// history is what a pattern finds in the files of the history.
+// history returns what a pattern matches in the files of the history.
 func (p *program) history(pattern string) (found [][]string) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.base, ".multilock", "groups", ".locks", "history", "*"))
@@ -44,7 +44,7 @@ func (p *program) history(pattern string) (found [][]string) {
 	return found
 }
 
-// told is what happened.
+// told returns the events.
 func (p *program) told() (events []string) {
 	p.t.Helper()
 	for _, event := range p.history(`"event":"(\w+)"`) {
@@ -53,7 +53,7 @@ func (p *program) told() (events []string) {
 	return events
 }
 
-// toldTime is when something happened.
+// toldTime returns the time of an event.
 func (p *program) toldTime(what string) time.Time {
 	p.t.Helper()
 	found := p.history(`"time":"([^"]+)","event":"` + what + `"`)
@@ -63,9 +63,9 @@ func (p *program) toldTime(what string) time.Time {
 	return at
 }
 
-// Of a short run the history is told with one write, and before its lock is free: a barrier
-// that sees it free is to find how the run ended. A longer one begins in the history while it
-// runs. On a machine that is busy with other things a run may not be short.
+// A short run writes its history with one write, before its lock is free: a barrier that finds the lock free
+// must find how the run ended. The first event of a longer run is written while it runs. On a busy machine a
+// run may not be short.
 func TestHistoryOfARun(t *testing.T) {
 	awaitBegin := `until cat "$0"/.multilock/groups/.locks/history/* 2>/dev/null | grep -q acquired; do sleep 0.01; done`
 	for name, c := range map[string]struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// lostAtFirst takes the lock away from whoever acquires it first, as somebody does who
-// finds it silent while its holder is frozen.
+// lostAtFirst breaks the first acquired lock, like a process that finds no heartbeats because the holder is
+// frozen.
 func (p *program) lostAtFirst() {
 	var first sync.Once
 	p.acquired = func(lease fullLease) source.Lease {
@@ -27,12 +27,12 @@ func (p *program) lostAtFirst() {
 	}
 }
 
-// A lock that was lost before the job was started is waited for again.
+// If the lock was lost before the job started, the run waits for it again.
 func TestLockLostBeforeTheStart(t *testing.T) {
 	for name, options := range map[string][]string{
 		"for ever": {"--wait", "forever"},
 		"a limit":  {"--wait", "1h"},
-		"a slot":   {"--wait", "1h", "--slots", "1"}, // of several, another one may be taken instead
+		"a slot":   {"--wait", "1h", "--slots", "1"}, // another slot may be acquired instead
 		"once":     {"--wait", "1h", "--once"},
 		"in JSON":  {"--wait", "1h", "--json"},
 	} {
@@ -51,7 +51,7 @@ func TestLockLostBeforeTheStart(t *testing.T) {
 	}
 }
 
-// Who does not wait is told.
+// Without --wait the loss is reported.
 func TestLockLostBeforeTheStartWithoutAWait(t *testing.T) {
 	p := newProgram(t)
 	p.lostAtFirst()
@@ -61,7 +61,7 @@ func TestLockLostBeforeTheStartWithoutAWait(t *testing.T) {
 	require.NotContains(t, got.stderr, "waiting on")
 }
 
-// stickyLease is one from which the note of a job cannot be taken back.
+// stickyLease is a lease from which the record of a job cannot be removed.
 type stickyLease struct{ fullLease }
 
 func (l stickyLease) MarkJob(ctx context.Context, jobs ...process.Group) error {
@@ -71,7 +71,7 @@ func (l stickyLease) MarkJob(ctx context.Context, jobs ...process.Group) error {
 	return l.fullLease.MarkJob(ctx, jobs...)
 }
 
-// stickyAtFirst makes the first acquisition one of those, and says how many there were.
+// stickyAtFirst makes the first lease a stickyLease, and counts the acquisitions.
 func (p *program) stickyAtFirst() *int {
 	count := 0
 	p.acquired = func(lease fullLease) source.Lease {
@@ -83,8 +83,8 @@ func (p *program) stickyAtFirst() *int {
 	return &count
 }
 
-// What is noted of an attempt that is over would testify that nobody works under the
-// lock: the next one is not started. The failure stays recorded.
+// The record of an ended attempt would be evidence that no process works under the lock, so the next attempt
+// is not started. The failure stays recorded.
 func TestNoteThatCannotBeTakenBack(t *testing.T) {
 	p := newProgram(t)
 	p.stickyAtFirst()

@@ -71,7 +71,7 @@ func TestRunGivesTheJobItsVariables(t *testing.T) {
 	require.Equal(t, "2", second[3])
 }
 
-// What goes through the job's standard streams does so unchanged.
+// Data passes through the job's standard streams unchanged.
 func TestRunLeavesTheStreamsAlone(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -84,7 +84,7 @@ func TestRunLeavesTheStreamsAlone(t *testing.T) {
 	require.Equal(t, "\xff", got.stderr)
 }
 
-// With --json-fd the standard error is the job's alone, and no other process has the descriptor.
+// With --json-fd the standard error is only the job's, and no other process inherits the descriptor.
 func TestRunJSONDescriptor(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -95,7 +95,7 @@ func TestRunJSONDescriptor(t *testing.T) {
 		cmd.ExtraFiles = []*os.File{write}
 		got = s.finish(cmd)
 		require.NoError(t, write.Close())
-		text, err := io.ReadAll(read) // ends only if what the job left does not have it
+		text, err := io.ReadAll(read) // ends only if the job's background processes do not have it
 		require.NoError(t, errors.Join(err, read.Close()))
 		for line := range strings.Lines(string(text)) {
 			told = append(told, map[string]any{})
@@ -113,7 +113,7 @@ func TestRunJSONDescriptor(t *testing.T) {
 	for stderr, args := range map[string][]string{
 		"--json-fd: descriptor 2 is one of the job's":     {"--json", "--json-fd", "2"},
 		"--json-fd: descriptor 77: bad file descriptor":   {"--json", "--json-fd", "77"},
-		"--json-fd needs --json: it says where JSON goes": {"--json-fd", "3"},
+		"--json-fd needs --json: it sets where JSON goes": {"--json-fd", "3"},
 	} {
 		cmd := s.command(slices.Concat([]string{"run"}, args, []string{"--", "true"})...)
 		got := s.finish(cmd)
@@ -162,7 +162,7 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// jsonLine finds the one report among messages.
+// jsonLine finds the only report among messages.
 func jsonLine(t *testing.T, text string) map[string]any {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -235,8 +235,8 @@ func TestJobWithoutSlotsHasNoNumber(t *testing.T) {
 	require.NotContains(t, s.must("run", "--", "env"), "MULTILOCK_SLOT")
 }
 
-// stubborn is a job with a grandchild, both of which ignore SIGTERM. The test
-// that runs it would hang on its output if one of them were left.
+// stubborn is a job with a grandchild, both of which ignore SIGTERM. If one survived, the test would hang on
+// its output.
 var stubborn = []string{"--", "sh", "-c", `trap "" TERM; (sleep 1000; true) & echo ready; wait; sleep 1000`}
 
 func TestMaxRuntimeEndsTheWholeTree(t *testing.T) {
@@ -251,8 +251,8 @@ func TestMaxRuntimeEndsTheWholeTree(t *testing.T) {
 	require.Contains(t, last.Why, "--max-runtime")
 }
 
-// The exit code of a run is the one that its history, report and metrics tell. The job's own is
-// beside it in the history.
+// The exit code of a run is the same in its history, report and metrics. The history has the job's exit code
+// in addition.
 func TestExitCodeOfARunIsRecorded(t *testing.T) {
 	t.Parallel()
 	const obedient = `trap "exit 0" TERM; sleep 1000 & wait`
@@ -261,7 +261,7 @@ func TestExitCodeOfARunIsRecorded(t *testing.T) {
 		options []string
 		command string
 		code    int
-		own     int // the job's, if it is another
+		own     int // the job's, if it differs
 	}{
 		"success":                        {nil, "true", 0, -1},
 		"failure":                        {nil, "exit 3", 3, -1},
@@ -291,7 +291,7 @@ func TestExitCodeOfARunIsRecorded(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &page))
 			require.Len(t, page.Jobs[0].Runs, 1)
 			require.Equal(t, c.code, page.Jobs[0].Runs[0].Exit)
-			require.Contains(t, s.must("metrics"), fmt.Sprintf("\nmultilock_failures_total{group=\".locks\",name=\"x\"} %d\n", min(c.code, 1)))
+			require.Contains(t, s.must("metrics"), fmt.Sprintf("\nmultilock_runs_failed_total{group=\".locks\",name=\"x\"} %d\n", min(c.code, 1)))
 			if slices.Contains(c.options, "--once") {
 				require.Equal(t, c.code, s.run(args...).code, "it is recorded")
 				require.Equal(t, c.code, s.result("x").Exit)
@@ -321,7 +321,7 @@ func TestMinHoldKeepsTheLock(t *testing.T) {
 	s.must("run", "-n", "x", "--min-hold", "1ms", "--", "true")
 }
 
-// pidIn finds the number in "pid N.".
+// pidIn finds the process ID in "pid N.".
 func pidIn(t *testing.T, text string) int {
 	t.Helper()
 	_, number, _ := strings.Cut(text, "pid ")
@@ -331,7 +331,7 @@ func pidIn(t *testing.T, text string) int {
 	return pid
 }
 
-// breakUnder breaks the lock under a run whose job runs.
+// breakUnder breaks the lock of a run while its job runs.
 func (s *station) breakUnder(name string) {
 	s.t.Helper()
 	require.Contains(s.t, s.must("break", name, "--force", "--now"), "broke lock")
@@ -339,7 +339,7 @@ func (s *station) breakUnder(name string) {
 
 func TestOnLost(t *testing.T) {
 	t.Parallel()
-	// The grace of an hour does not count: the time that is left of the TTL does.
+	// The grace of an hour does not apply: the remaining time of the TTL does.
 	for _, what := range []string{"default", "term", "kill"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -357,7 +357,7 @@ func TestOnLost(t *testing.T) {
 			require.Contains(t, got.stderr, `lock "x" is lost`)
 			require.Contains(t, got.stderr, "ending the job")
 			events := s.history("x")
-			require.Equal(t, []string{"acquired", "broke", "lost"}, happened(events))
+			require.Equal(t, []string{"acquired", "broken", "lost"}, happened(events))
 			require.Contains(t, events[1].Why, "by force, though held: its job lives")
 			require.Equal(t, [2]int{122, 137}, [2]int{*events[2].Exit, *events[2].JobExit})
 		})
@@ -401,8 +401,8 @@ func TestOnLostIgnoreStillHasALimit(t *testing.T) {
 	require.Equal(t, 124, job.wait().code)
 }
 
-// A lock that is lost while a job that is over its limit still has its grace: it is
-// killed before others can have the lock, all the same.
+// If the lock is lost during the grace of a job that exceeded its limit, the job is killed before other
+// processes can acquire the lock.
 func TestLostInTheGraceOfMaxRuntime(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -21,7 +21,7 @@ func requireLogged(t *testing.T, want, path string) {
 	require.Equal(t, want, string(text))
 }
 
-// Each run has a file of its own, and the last ones are kept.
+// Each run has its own file, and the last files are kept.
 func TestRunLogFile(t *testing.T) {
 	t.Parallel()
 	s, log := newStation(t), filepath.Join(t.TempDir(), "nightly.log")
@@ -51,7 +51,7 @@ func TestRunLogOfAFailure(t *testing.T) {
 	require.Equal(t, ended{0, "", ""}, s.run(append([]string{"run", "--log", log, "--quiet-success"}, noisy("0")...)...))
 }
 
-// A directory holds those of several locks, and of several slots.
+// A directory has the logs of several locks, and of several slots.
 func TestRunLogDirectory(t *testing.T) {
 	t.Parallel()
 	s, logs := newStation(t), filepath.Join(t.TempDir(), "logs")+"/"
@@ -68,7 +68,7 @@ func TestRunLogDirectory(t *testing.T) {
 	require.Len(t, found, 1)
 }
 
-// A command that could not be heard later is not started.
+// A command whose output could not be logged is not started.
 func TestRunLogThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	s, file := newStation(t), filepath.Join(t.TempDir(), "file")
@@ -83,7 +83,7 @@ func TestRunLogThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// That a log cannot be written is told, and is in no job's way.
+// If a log cannot be written, that is reported, and does not affect the job.
 func TestRunLogOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
@@ -96,7 +96,7 @@ func TestRunLogOnAFullDisk(t *testing.T) {
 	require.Equal(t, "one\nthree\n", failed.stdout)
 }
 
-// What goes on writing in the background keeps nobody, and does not fill the disk.
+// A background process that keeps writing blocks no other process, and does not fill the disk.
 func TestRunLogOfOneWhoWritesOn(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -113,7 +113,7 @@ func TestRunLogOfManyAtATime(t *testing.T) {
 	require.Contains(t, got.stderr, "name a directory")
 }
 
-// Each slot keeps logs of its own: one that is being written is not removed for the others.
+// Each slot rotates its own logs: a log that is being written is not removed for another slot.
 func TestRunLogOfSlotsInUse(t *testing.T) {
 	t.Parallel()
 	s, logs := newStation(t), filepath.Join(t.TempDir(), "logs")+"/"
@@ -136,15 +136,15 @@ func TestRunLogOfSlotsInUse(t *testing.T) {
 	require.ElementsMatch(t, []string{"first", "other"}, strings.Fields(all))
 }
 
-// A reader who does not read, and one who does not come, keep the lock for a while only; that
-// the log is not complete is told, and changes no exit code.
+// A stalled or missing reader delays the release for a limited time. The incomplete log is reported, and does
+// not change the exit code.
 func TestRunLogThatHangs(t *testing.T) {
 	t.Parallel()
 	s, pipe := newStation(t), filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	got := s.run("run", "--log", pipe, "--", "true")
 	require.Equal(t, 125, got.code, got.stderr)
-	require.Contains(t, got.stderr, "it cannot be opened; if it is a pipe, nobody reads from it")
+	require.Contains(t, got.stderr, "it cannot be opened; if it is a pipe, no process reads from it")
 	require.Empty(t, s.locks())
 
 	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// schemas are those of docs/schema, which have no more fields than they name.
+// schemas are the schemas in docs/schema, without additional fields.
 type schemas struct {
 	t        *testing.T
 	compiler *jsonschema.Compiler
@@ -28,7 +28,7 @@ func newSchemas(t *testing.T) *schemas {
 	return &schemas{t, c, map[string]bool{}}
 }
 
-// require reads JSON values, one or more of them, and requires that each fits the schema.
+// require parses one or more JSON values, and requires that each matches the schema.
 func (s *schemas) require(name, text string) (values int) {
 	s.t.Helper()
 	s.used[name+".json"] = true
@@ -45,7 +45,19 @@ func (s *schemas) require(name, text string) (values int) {
 	return values
 }
 
-// What every command prints with --json fits its schema, and there is no other text.
+// requireExamples requires that the examples in a schema match it.
+func (s *schemas) requireExamples(name string) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema", name+".json"))
+	require.NoError(s.t, err)
+	var schema struct{ Examples []json.RawMessage }
+	require.NoError(s.t, json.Unmarshal(text, &schema))
+	for _, example := range schema.Examples {
+		s.require(name, string(example))
+	}
+}
+
+// The output of every command with --json matches its schema, and there is no other text.
 func TestJSONFitsItsSchema(t *testing.T) {
 	t.Parallel()
 	s, of := newStation(t), newSchemas(t)
@@ -55,6 +67,7 @@ func TestJSONFitsItsSchema(t *testing.T) {
 	s.awaitTold("held")
 	s.dead("old")
 	of.require("run", s.run("run", "--json", "-q", "-g", "ticks", "-n", "tick", "--every", "1d", "--", "true").stderr)
+	require.Equal(t, 1, s.run("run", "-q", "-g", "captured", "-n", "a", "--once", "--capture", "--", "sh", "-c", "echo x; exit 1").code)
 	require.Equal(t, 124, s.run("run", "-q", "-n", "late", "--max-runtime", "10ms", "--", "sleep", "1000").code)
 	for _, c := range []struct {
 		schema string
@@ -78,6 +91,9 @@ func TestJSONFitsItsSchema(t *testing.T) {
 		{"acquire", "acquire --detach --ttl 1h -n d", 0},
 		{"status", "status d", 121},
 		{"clean-results", "clean -g list --results", 0},
+		{"logs", "logs -g captured", 0},
+		{"overdue", "overdue -g captured", 2},
+		{"clean-captured", "clean -g captured --captured", 0},
 		{"clean-history", "clean -g list --history", 0},
 		{"history", "history", 0},
 		{"doctor", "doctor", 1},
@@ -101,10 +117,11 @@ func TestJSONFitsItsSchema(t *testing.T) {
 	require.NoError(t, err)
 	for _, f := range files {
 		require.True(t, of.used[f.Name()], "nothing was compared with %s", f.Name())
+		of.requireExamples(strings.TrimSuffix(f.Name(), ".json"))
 	}
 }
 
-// Refusals, wrong usage and failures are JSON, too, where that was asked for.
+// Failed acquisitions, usage errors and failures are JSON, too, if that was requested.
 func TestRefusalsAreJSON(t *testing.T) {
 	t.Parallel()
 	s, of := newStation(t), newSchemas(t)
@@ -117,7 +134,7 @@ func TestRefusalsAreJSON(t *testing.T) {
 		require.Equal(t, code, got.code, "%s: %s", args, got.stderr)
 		of.require("message", got.stderr)
 		require.Contains(t, got.stderr, `"level":"error"`, args)
-		if code == 121 && !strings.HasPrefix(args, "acquire") { // its keeper tells it in words
+		if code == 121 && !strings.HasPrefix(args, "acquire") { // its keeper reports it as text
 			require.Contains(t, got.stderr, `"lock":{"name":"x","state":"held"`, args)
 		}
 	}

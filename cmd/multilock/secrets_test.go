@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aSecret is one that no record may have.
+// aSecret must not be in any record.
 const aSecret = "t0p-s3cr3t"
 
-// filesWith are the files below the base directory that have a text in them.
+// filesWith returns the files below the base directory that contain a text.
 func (s *station) filesWith(text string) []string {
 	s.t.Helper()
 	var found []string
@@ -32,12 +32,13 @@ func (s *station) filesWith(text string) []string {
 	return found
 }
 
-// waitingFor is a job that waits for the end of its input and then fails, with a secret in its command line.
+// waitingFor returns a job that waits for the end of its input and then fails, with a secret in its command
+// line.
 func waitingFor(secret string) []string {
 	return []string{"--", "sh", "-c", "echo ready; cat >/dev/null; exit 3", "sh", "--password", secret, "PGPASSWORD=" + secret, "https://ada:" + secret + "@host/"}
 }
 
-// Whoever can read the base directory, or is sent the report, learns no secret of a command line.
+// Neither readers of the base directory nor recipients of the report learn a secret of a command line.
 func TestSecretsOfACommandAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -91,7 +92,7 @@ func TestALabelIsShownInPlaceOfTheCommand(t *testing.T) {
 	require.Equal(t, 125, s.run("run", "--label", "", "--", "true").code, "a variable that was never set")
 }
 
-// The list of jobs has all that a host needs in order to run them; records do not.
+// Only the list of jobs has the secrets, because a host needs them to run the jobs; records do not.
 func TestSecretsOfABatchAreInItsListAlone(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -115,7 +116,7 @@ func TestSecretsOfABatchAreInItsListAlone(t *testing.T) {
 	require.Len(t, s.filesWith("w0rd"), 1)
 	require.Equal(t, "convert", s.history("-g", "G")[0].Command)
 
-	// What shows the jobs takes their commands from the list.
+	// Commands that show jobs take their command lines from the list.
 	for _, args := range [][]string{{"status", "-r"}, {"report", "--json"}, {"report", "-o", "-"}, {"logs", "--joblog"}} {
 		text := s.must(args...)
 		require.Contains(t, text, "true --token ...", args)
@@ -126,7 +127,7 @@ func TestSecretsOfABatchAreInItsListAlone(t *testing.T) {
 	}
 }
 
-// The history is shortened when somebody wants it, and by itself.
+// The history is shortened on request, and automatically.
 func TestCleanHistory(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -137,14 +138,14 @@ func TestCleanHistory(t *testing.T) {
 	require.Equal(t, "would remove history 2020-01-01.h.b.jsonl\n", s.must("clean", "--history", "--dry-run"))
 	require.Equal(t, "no history to remove\n", s.must("clean", "--history", "--keep", "20000d"))
 	require.FileExists(t, old)
-	require.JSONEq(t, `{"schema":1,"dry_run":false,"removed":["2020-01-01.h.b.jsonl"]}`, s.must("clean", "--history", "--json"))
+	require.JSONEq(t, `{"schema":1,"dry_run":false,"deleted_files":["2020-01-01.h.b.jsonl"]}`, s.must("clean", "--history", "--json"))
 	require.Empty(t, s.history("old"))
 	require.NotEmpty(t, s.history())
 	require.Equal(t, "no history to remove\n", s.must("clean", "--history", "--keep", "0"), "today is not over")
 	require.Equal(t, 125, s.run("clean", "--keep", "1d").code)
 	forever := s.command("clean", "--history")
 	forever.Env = append(forever.Env, "MULTILOCK_HISTORY_KEEP=0")
-	require.Contains(t, s.finish(forever).stderr, "keeps it for ever; say how much of it to leave with --keep")
+	require.Contains(t, s.finish(forever).stderr, "keeps it forever; use --keep to set how much to keep")
 	strange := s.command("run", "--", "true")
 	strange.Env = append(strange.Env, "MULTILOCK_HISTORY_KEEP=long")
 	require.Contains(t, s.finish(strange).stderr, `MULTILOCK_HISTORY_KEEP="long": `)

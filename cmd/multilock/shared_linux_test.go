@@ -17,8 +17,8 @@ func (s *station) reader() *running {
 	return r
 }
 
-// Readers run side by side; a plain run of the name runs beside none, and is told whom it
-// waits for. A killed reader is in nobody's way.
+// Readers run in parallel. A plain run with the same name runs while there are no readers, and reports for
+// which it waits. A killed reader does not block it.
 func TestSharedRuns(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -43,7 +43,7 @@ func TestSharedRuns(t *testing.T) {
 	require.Empty(t, s.locks(), "nothing is left")
 }
 
-// There are filesystems that take both names for one.
+// Some filesystems do not distinguish the two names.
 func TestSharedByCapitalLetters(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -55,7 +55,7 @@ func TestSharedByCapitalLetters(t *testing.T) {
 	s.must("run", "-n", "DB.Shared", "--", "true")
 }
 
-// What does not go together is said before anything is done.
+// Options that contradict each other are rejected before anything is done.
 func TestSharedOptions(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -63,7 +63,7 @@ func TestSharedOptions(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{"--shared", "-n", "db"}, "write -n db.shared, there and here"},
+		{[]string{"--shared", "-n", "db"}, "use -n db.shared for both"},
 		{[]string{"--slots", "2", "-n", "db.shared"}, "which readers share"},
 	} {
 		got := s.run(append(append([]string{"run"}, test.words...), "--", "true")...)
@@ -72,8 +72,8 @@ func TestSharedOptions(t *testing.T) {
 	}
 }
 
-// A script is a reader, too: its token is its own, and with its end its part is given back. A
-// writer is refused as long as one is left.
+// A script can be a reader, too: it has its own token, and its end releases its share. A writer fails while
+// one reader is left.
 func TestSharedAcquire(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -103,5 +103,5 @@ func TestSharedAcquire(t *testing.T) {
 	require.Equal(t, ended{0, "", ""}, s.run(append(release, alone.Token)...), "a writer's lock has the name itself")
 	got = s.run("acquire", "--shared", "-n", "db")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "write -n db.shared, there and here")
+	require.Contains(t, got.stderr, "use -n db.shared for both")
 }

@@ -40,7 +40,7 @@ func TestSignalThatTheJobDiesOf(t *testing.T) {
 	require.Equal(t, "terminated", events[1].Signal)
 }
 
-// A job that dies of SIGINT makes the runner die of it, as a shell wants to see it.
+// If a job dies of SIGINT, the runner dies of it, too, as a shell expects.
 func TestInterruptIsPassedUp(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -81,7 +81,7 @@ func TestSignalsWhileWaitingLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// An ssh connection that breaks closes what we write our messages to.
+// A broken ssh connection closes the reader of our messages.
 func TestRunOutlivesTheReaderOfItsMessages(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

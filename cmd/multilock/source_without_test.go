@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// programAs is a station with a program of another name, or build.
+// programAs is a station with a program of another name or build.
 type programAs struct {
 	*station
 	binary string
@@ -25,8 +25,8 @@ func (p programAs) runIt(args ...string) ended {
 	return p.finish(cmd)
 }
 
-// What a program without a source says names the one that has it. It runs nothing: who can
-// write beside it would choose what.
+// A program that was built without a source names the program that has it. It does not run that program,
+// because any user who can write to its directory could replace it.
 func TestSmallBuild(t *testing.T) {
 	t.Parallel()
 	small := programAs{newStation(t), filepath.Join(t.TempDir(), "multilock")}
@@ -43,21 +43,22 @@ func TestSmallBuild(t *testing.T) {
 		got := small.runIt("--source", url, "run", "--", "true")
 		require.Equal(t, 125, got.code, url)
 		require.Empty(t, got.stdout, url)
-		require.Contains(t, got.stderr, "this multilock has no "+lacked+"; call multilock-full instead", url)
+		require.Contains(t, got.stderr, lacked+" is not built into this program; use multilock-full", url)
 	}
 	pinging := small.runIt("-d", small.base, "run", "--ping", "http://localhost/x", "--", "true")
-	require.Equal(t, ended{125, "", "multilock: run: --ping: this multilock has no HTTP; call multilock-full instead, which has\n"}, pinging)
+	require.Equal(t, ended{125, "", "multilock: run: --ping: HTTP is not built into this program; use multilock-full\n"}, pinging)
 	for _, place := range [][]string{{"-d", small.base}, {"--source", "cook+file://" + small.base + "?period=5m"}} {
 		require.Equal(t, ended{0, "done\n", ""}, small.runIt(append(place, "run", "--", "echo", "done")...))
 	}
 }
 
-// A command in a message is one for the program that says it: another one may lack the source.
+// A command in a message is for the program that prints the message, because another program may lack the
+// source.
 func TestCommandsNameTheirProgram(t *testing.T) {
 	t.Parallel()
 	full := programAs{newStation(t), filepath.Join(t.TempDir(), "multilock-full")}
 	require.NoError(t, os.Symlink(clitest.Binary(), full.binary))
 	full.runIt("-d", full.base, "run", "-n", "x", "--once", "--", "false")
 	got := full.runIt("-d", full.base, "run", "-n", "x", "--once", "--", "false")
-	require.Contains(t, got.stderr, "to let it run again: multilock-full -d "+full.base+" clean --results x")
+	require.Contains(t, got.stderr, "to run it again: multilock-full -d "+full.base+" clean --results x")
 }

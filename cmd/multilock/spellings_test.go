@@ -20,7 +20,7 @@ func envForTests() *command.Env {
 
 func appForTests() *cli.App { return newApp(envForTests()) }
 
-// eachOption calls back for each option of each command, and of the program.
+// eachOption calls do for each option of each command, and of the program.
 func eachOption(do func(command string, o *options.Option)) {
 	for _, name := range append(command.Names(appForTests()), options.Program) {
 		for _, o := range options.Of(name) {
@@ -29,8 +29,7 @@ func eachOption(do func(command string, o *options.Option)) {
 	}
 }
 
-// A letter that is shown means the same in all commands: the long option of that name, with a
-// value or without.
+// A displayed letter means the same in all commands: the same long option, with or without a value.
 func TestOneMeaningPerLetter(t *testing.T) {
 	type meaning struct {
 		option     string
@@ -52,7 +51,7 @@ func TestOneMeaningPerLetter(t *testing.T) {
 	require.Greater(t, len(means), 8)
 }
 
-// A former letter that means another option elsewhere is one of these, and there are no new ones.
+// The former letters that mean another option elsewhere are known, and there are no new ones.
 func TestFormerSpellings(t *testing.T) {
 	known := strings.Fields("status:w release:t break:t break:f clean:r wait:t doctor:t")
 	eachOption(func(command string, o *options.Option) {
@@ -67,7 +66,7 @@ func TestFormerSpellings(t *testing.T) {
 	})
 }
 
-// They go on working, before and after the command's name, glued or not.
+// Former letters still work, before and after the command's name, and combined with values.
 func TestFormerSpellingsWork(t *testing.T) {
 	for line, want := range map[string]map[string]string{
 		"run -l N x":                          {"name": "N"},

@@ -19,11 +19,11 @@ import (
 
 const (
 	watchdog = clitest.Watchdog
-	// poll is the pause between two looks at what a test waits for.
+	// poll is the polling interval of tests.
 	poll = 5 * time.Millisecond
 )
 
-// station is a base directory and the binary to use it with.
+// station is a base directory with the binary to use it.
 type station struct {
 	t    *testing.T
 	base string
@@ -35,14 +35,14 @@ func newStation(t *testing.T) *station {
 	return &station{t: t, base: t.TempDir()}
 }
 
-// command prepares the binary, in an environment with the usual group, which batch wants to be
-// named, and without any other variable of ours.
+// command prepares the binary, with the usual group, which batch requires, as the only variable of multilock
+// in its environment.
 func (s *station) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	return clitest.Command(s.t, append([]string{"MULTILOCK_DIR=" + s.base, "MULTILOCK_GROUP=.locks"}, s.env...), args...)
 }
 
-// run runs the binary to its end.
+// run runs the binary until it ends.
 func (s *station) run(args ...string) ended {
 	s.t.Helper()
 	return s.finish(s.command(args...))
@@ -68,7 +68,7 @@ func (s *station) must(args ...string) string {
 	return got.stdout
 }
 
-// lock looks at one lock.
+// lock inspects one lock.
 func (s *station) lock(name string) clitest.Lock {
 	s.t.Helper()
 	found := s.locks(name)
@@ -76,15 +76,15 @@ func (s *station) lock(name string) clitest.Lock {
 	return found[0]
 }
 
-// locks are those that "status" lists.
+// locks returns the locks that "status" lists.
 func (s *station) locks(names ...string) []clitest.Lock {
 	s.t.Helper()
 	got := s.run(append([]string{"status", "--json"}, names...)...)
-	require.Contains(s.t, []int{0, 121}, got.code, got.stderr) // 121: one that was named is held
+	require.Contains(s.t, []int{0, 121}, got.code, got.stderr) // 121: a named lock is held
 	return clitest.Locks(s.t, got.stdout)
 }
 
-// eventually waits for what comes in its own time.
+// eventually waits for a condition.
 func (s *station) eventually(what string, condition func() bool) {
 	s.t.Helper()
 	require.Eventually(s.t, condition, watchdog, poll, what)
@@ -95,7 +95,7 @@ func (s *station) eventuallyFree(name string) {
 	s.eventually("lock "+name+" becomes free", func() bool { return s.lock(name).State == "free" })
 }
 
-// staged is how many attempts at locks there are in the base directory.
+// staged returns the number of attempts at locks in the base directory.
 func (s *station) staged() int {
 	entries, err := os.ReadDir(filepath.Join(s.base, ".multilock", "staging"))
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *station) staged() int {
 	return len(entries)
 }
 
-// eventuallyWaiting returns when somebody waits for a lock.
+// eventuallyWaiting returns when a process waits for a lock.
 func (s *station) eventuallyWaiting() {
 	s.t.Helper()
 	s.eventually("a contender waits", func() bool { return s.staged() == 1 })
@@ -123,7 +123,7 @@ func (s *station) requireUntouched() {
 	require.Empty(s.t, entries)
 }
 
-// event is what the tests read of the history.
+// event is the part of a history event that the tests read.
 type event struct {
 	What    string `json:"event"`
 	Name    string
@@ -134,7 +134,7 @@ type event struct {
 	JobExit *int `json:"job_exit"`
 	Signal  string
 	Fence   uint64
-	By      struct{ PID int }
+	PID     int
 }
 
 func (s *station) history(args ...string) []event {
@@ -149,7 +149,7 @@ func (s *station) history(args ...string) []event {
 	return events
 }
 
-// happened is the events' kinds, in order.
+// happened returns the events' kinds, in order.
 func happened(events []event) []string {
 	what := []string{}
 	for _, e := range events {
@@ -164,7 +164,7 @@ type running struct {
 	t *testing.T
 }
 
-// ended is how a command ended.
+// ended describes how a command ended.
 type ended struct {
 	code           int
 	stdout, stderr string
@@ -181,7 +181,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *running {
 	return &running{clitest.Start(t, cmd), t}
 }
 
-// hold starts a run whose job runs when hold returns.
+// hold starts a run, and returns when its job runs.
 func (s *station) hold(name string, options ...string) *running {
 	s.t.Helper()
 	args := slices.Concat([]string{"run", "-n", name}, options, []string{"--"}, clitest.WaitingJob())
@@ -190,27 +190,26 @@ func (s *station) hold(name string, options ...string) *running {
 	return r
 }
 
-// awaitNote waits until the lock names its job, which it does after a while only.
+// awaitNote waits until the lock's record names its job, which happens after a delay.
 func (s *station) awaitNote(name string) {
 	s.t.Helper()
 	s.eventually("the lock names the job", func() bool { return strings.Contains(s.lock(name).Why, "its job lives") })
 }
 
-// awaitTold waits until the history tells that the job has begun, which it does after a
-// while only.
+// awaitTold waits until the history has the start of the job, which happens after a delay.
 func (s *station) awaitTold(name string) {
 	s.t.Helper()
 	s.eventually("the history tells of the job", func() bool { return len(s.history(name)) > 0 })
 }
 
-// end closes the standard input and waits for the end.
+// end closes the standard input, and waits for the command's end.
 func (r *running) end() ended {
 	r.t.Helper()
 	_ = r.In.Close()
 	return r.wait()
 }
 
-// wait waits for the end, also of all that the command's jobs have left.
+// wait waits for the end of the command, and of all background processes of its jobs.
 func (r *running) wait() ended {
 	r.t.Helper()
 	r.Wait()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Somebody who looks into one group is told that others exist, and sees them all when he asks.
+// The status of one group mentions the others, and --all shows all groups.
 func TestStatusTellsOfOtherGroups(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -41,7 +41,7 @@ func TestStatusTellsOfOtherGroups(t *testing.T) {
 	require.Equal(t, 125, s.run("status", "--all", "x").code)
 }
 
-// A script can ask whether a lock is held without reading anything.
+// The exit code reports whether a lock is held, so that a script need not parse the output.
 func TestStatusExitCodes(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -29,27 +29,27 @@ func TestStatus(t *testing.T) {
 	s.awaitNote("nightly")
 	lines := strings.Split(strings.TrimSpace(s.must("ls")), "\n")
 	require.Len(t, lines, 4)
-	require.Equal(t, []string{"NAME", "STATE", "HOST", "PID", "USER", "HELD", "FOR", "LAST", "SIGN", "EXPIRES", "COMMAND", "WHY"}, strings.Fields(lines[0]))
+	require.Equal(t, []string{"NAME", "STATE", "HOST", "PID", "USER", "HELD", "FOR", "LAST", "HEARTBEAT", "EXPIRES", "COMMAND", "WHY"}, strings.Fields(lines[0]))
 	require.Regexp(t, `^nightly +held +\S+ +\d+ +\S+ +\S+ +\S+ +1m\d\ds +sh -c 'echo ready; exec cat' +its job lives: `, lines[1])
 	require.Regexp(t, `^old +dead .* now .* acquire for pid \d+ `, lines[2])
 	require.Regexp(t, `^"two words" +held `, lines[3])
 
 	some := s.must("status", "old", "never")
 	require.NotContains(t, some, "nightly")
-	require.Regexp(t, `(?m)^never +free +- +- +- +- +- +- +- +nobody holds it$`, some)
+	require.Regexp(t, `(?m)^never +free +- +- +- +- +- +- +- +no process holds it$`, some)
 }
 
 func TestStatusJSON(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	require.JSONEq(t, `{"schema": 1, "base": "`+s.base+`", "group": "G", "locks": [], "queues": [],
-		"results": {"done": 0, "failed": 0, "retry": 0, "unknown": 0, "list": []}}`, s.must("status", "--json", "-g", "G"))
+		"results": {"done": 0, "failed": 0, "retry": 0, "unknown": 0, "jobs": []}}`, s.must("status", "--json", "-g", "G"))
 	s.hold("x", "-g", "G", "--ttl", "90s")
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json", "-g", "G")), &report))
 	require.Equal(t, "G", report["group"])
 	lock := report["locks"].([]any)[0].(map[string]any)
-	for _, field := range []string{"name", "state", "why", "token", "host", "pid", "user", "command", "job", "ttl_seconds", "age_seconds", "silence_seconds", "expires_seconds"} {
+	for _, field := range []string{"name", "state", "why", "token", "host", "pid", "user", "command", "job", "ttl_seconds", "held_seconds", "heartbeat_age_seconds", "expires_seconds"} {
 		require.Contains(t, lock, field)
 	}
 	require.Equal(t, "x", lock["name"])
@@ -57,7 +57,7 @@ func TestStatusJSON(t *testing.T) {
 	require.InDelta(t, 90, lock["ttl_seconds"], 0)
 }
 
-// No name and no record, whoever wrote it, moves a cursor or breaks a line.
+// No name and no record, by any writer, moves a cursor or breaks a line.
 func TestStrangersWordsAreShownHarmless(t *testing.T) {
 	t.Parallel()
 	const name = "\x9b31m"
@@ -98,18 +98,22 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, 143, watch.wait().code)
 }
 
-// Who watches a list is told how fast it is worked through.
-func TestWatchOfAList(t *testing.T) {
+// While a host works on a list, status shows the rate and the remaining time.
+func TestPaceOfAList(t *testing.T) {
 	t.Parallel()
 	s, w := newStation(t), newWitness(t)
-	watch := s.start("status", "--watch", "--every", "20ms")
-	watch.Expect("nothing is held")
-	s.must("batch", "-q", "-j2", s.list(append(w.jobs(8, "sleep 0.5"), "BARRIER", "NEEDS cpus=2", "last\ttrue")...))
-	watch.Expect("9 of 9 jobs done")
-	require.Regexp(t, `\d of 9 jobs done [^\n]*\n[0-9.]+ jobs/s, \S+ left\n`, watch.Out.String())
+	lines, proceed := fifoJobs(t, w, 1, "true")
+	list := s.list(append(w.jobs(8, "sleep 0.1"), "BARRIER", "last\t"+lines[0][len("job000\t"):])...)
+	working := s.start("batch", "-q", "-j1", list)
+	s.eventually("the last job runs", func() bool { return strings.Contains(s.must("status"), "8 of 9 jobs done") })
+	require.Regexp(t, `8 of 9 jobs done \(88 % ended\), 1 claimed\n[0-9.]+ jobs/(s|min), about \S+ left\n`, s.must("status"))
+	require.Regexp(t, `"jobs_per_second": [0-9.]+,\s+"remaining_seconds": [0-9.]+`, s.must("status", "--json"))
+	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
+	require.Zero(t, working.wait().code)
+	require.NotContains(t, s.must("status"), "left")
 }
 
-// What others have written must not reach the terminal of somebody who looks.
+// Text that other users wrote must not control the terminal of a reader.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const evil = "x\x1b]0;owned\a\x1b[2J\u202e\r\nfake  held\u009b\U000e0001x"
@@ -153,7 +157,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// forge puts a lock file with any content in place.
+// forge creates a lock file with any content.
 func (s *station) forge(name, content string) {
 	s.t.Helper()
 	dir := filepath.Join(s.base, ".locks", name)
@@ -186,7 +190,7 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, "killed", events[7].Signal)
 	require.Equal(t, uint64(2), events[7].Fence)
 	require.Equal(t, events[6].Token, events[7].Token)
-	require.Equal(t, events[6].By.PID, events[7].By.PID)
+	require.Equal(t, events[6].PID, events[7].PID)
 
 	require.Equal(t, events[2:4], s.history("b", "--since", "1h")[:2])
 	require.Equal(t, append(events[0:2:2], events[4:6]...), s.history("a"))
@@ -207,7 +211,7 @@ func TestHistory(t *testing.T) {
 	require.Contains(t, table, "exit 137, signal: killed")
 }
 
-// recorded is a group with results of all kinds.
+// recorded returns a group with all kinds of results.
 func recorded(t *testing.T) *station {
 	s := newStation(t)
 	for i := range 3 {
@@ -242,7 +246,7 @@ func TestStatusListsResults(t *testing.T) {
 	t.Parallel()
 	s := recorded(t)
 	table := s.must("status", "--results")
-	require.Regexp(t, `(?m)^NAME +RESULT +EXIT +ATTEMPT +HOST +USER +ENDED +TOOK +COMMAND +WHY$`, table)
+	require.Regexp(t, `(?m)^NAME +RESULT +EXIT +ATTEMPT +HOST +USER +ENDED +DURATION +COMMAND +WHY$`, table)
 	require.Len(t, regexp.MustCompile(`(?m)^"good \d" +done +0 +1 `).FindAllString(table, -1), 3)
 	require.Regexp(t, `(?m)^bad +failed +3 +1 +\S+ +\S+ +\S+ ago +\S+ +sh -c 'exit 3'`, table)
 
@@ -254,7 +258,7 @@ func TestStatusListsResults(t *testing.T) {
 	require.Equal(t, Result{Name: "bad", State: "failed", Exit: 3, Attempt: 1, Command: "sh -c 'exit 3'"}, anywhere(s.result("bad")))
 }
 
-// anywhere leaves out what differs from run to run.
+// anywhere removes the fields that differ between runs.
 func anywhere(r Result) Result {
 	r.Host, r.User, r.Token = "", "", ""
 	return r
@@ -263,13 +267,13 @@ func anywhere(r Result) Result {
 func TestCleanResults(t *testing.T) {
 	t.Parallel()
 	s := recorded(t)
-	require.Equal(t, 4, strings.Count(s.must("clean", "--results", "--dry-run"), "would forget"))
+	require.Equal(t, 4, strings.Count(s.must("clean", "--results", "--dry-run"), "would delete"))
 	require.Contains(t, s.must("status"), "3 done, 1 failed")
 	require.Contains(t, s.must("clean"), "nothing to clean", "without --results they are left alone")
 
-	require.Equal(t, "forgot the result of bad\n", s.must("clean", "--results", "bad", "none"))
+	require.Equal(t, "deleted the result of bad\n", s.must("clean", "--results", "bad", "none"))
 	require.Contains(t, s.must("status"), "3 done\n")
-	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "none"))
+	require.Equal(t, "no results to delete\n", s.must("clean", "--results", "none"))
 
 	holder := s.hold("good 1")
 	for _, options := range [][]string{{"--dry-run"}, nil} {
@@ -280,7 +284,7 @@ func TestCleanResults(t *testing.T) {
 	require.Equal(t, "done", s.result("good 1").State)
 	require.Equal(t, Result{}, s.result("good 2"))
 	holder.end()
-	require.Equal(t, "forgot the result of \"good 1\"\n", s.must("clean", "--results"))
+	require.Equal(t, "deleted the result of \"good 1\"\n", s.must("clean", "--results"))
 	events := s.history("good 1")
-	require.Equal(t, "forgot", events[len(events)-1].What)
+	require.Equal(t, "deleted", events[len(events)-1].What)
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// private is where the files of the group lie.
+// private returns a path among the group's files.
 func (s *station) private(path ...string) string {
 	return filepath.Join(append([]string{s.base, ".multilock", "groups", ".locks"}, path...)...)
 }
 
-// sparse puts ten gigabytes of nothing into a file.
+// sparse makes a file of ten gigabytes without content.
 func (s *station) sparse(path string) {
 	s.t.Helper()
 	require.NoError(s.t, os.WriteFile(path, nil, 0o600))
 	require.NoError(s.t, os.Truncate(path, 10<<30))
 }
 
-// A file of the history that is none, or a result that nobody can read, is named, and takes
-// nothing from the others, not their time either.
+// An invalid file in the history, or an unreadable result, is reported, and does not hide or delay the
+// others.
 func TestStrangeFilesBesideTheHistory(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -37,7 +37,7 @@ func TestStrangeFilesBesideTheHistory(t *testing.T) {
 
 	got := s.run("history")
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "committed")
+	require.Contains(t, got.stdout, "recorded")
 	require.Contains(t, got.stderr, "warning: of the history "+evil+" is left out: there is no line of a history in it")
 	require.Len(t, s.history("--limit", "1"), 1)
 
@@ -45,11 +45,11 @@ func TestStrangeFilesBesideTheHistory(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, `"level":"warning","message":"of the history `+evil+` is left out`)
 	var report struct {
-		Missing []string
-		Jobs    []struct{ Name, State string }
+		Unreadable []string
+		Jobs       []struct{ Name, State string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
-	require.Len(t, report.Missing, 1)
+	require.Len(t, report.Unreadable, 1)
 	require.Len(t, report.Jobs, 2)
 	require.Equal(t, "unknown", report.Jobs[0].State)
 	require.Equal(t, "done", report.Jobs[1].State)
@@ -57,7 +57,7 @@ func TestStrangeFilesBesideTheHistory(t *testing.T) {
 	got = s.run("status", "--json")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, `"level":"warning","message":"how bad ended cannot be read`)
-	require.Contains(t, got.stdout, `"missing": [`)
+	require.Contains(t, got.stdout, `"unreadable": [`)
 
 	s.hold("held")
 	starved := s.run("run", "-n", "held", "--fail-after", "1", "--", "true")
@@ -65,7 +65,7 @@ func TestStrangeFilesBesideTheHistory(t *testing.T) {
 	s.must("batch", "-g", ".locks", s.list("true"))
 }
 
-// What lies in staging and is not multilock's is named, and stays.
+// Entries in staging that are not multilock's are reported, and remain.
 func TestCleanNamesWhatIsStrange(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -79,7 +79,7 @@ func TestCleanNamesWhatIsStrange(t *testing.T) {
 	require.DirExists(t, filepath.Join(s.base, ".multilock", "staging", "thesis", "years", "of work"))
 }
 
-// A list that is none is another one, however long it is.
+// An invalid list counts as another list, at any size.
 func TestManifestWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -92,7 +92,7 @@ func TestManifestWithoutAnEnd(t *testing.T) {
 	require.Less(t, len(got.stderr), 4<<10)
 }
 
-// A job that cannot get its fencing number does not run, and its lock is free again.
+// If a job's fencing token cannot be read, the job does not run, and its lock is released.
 func TestNoJobWithoutItsFencingNumber(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

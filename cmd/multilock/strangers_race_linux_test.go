@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// While root prepares locks, mallory puts links in the place of what they are made in.
-// Whoever followed one would make, overwrite or remove a lock file elsewhere.
+// While root prepares locks, mallory replaces staged directories by links. If root followed one, it would
+// create, overwrite or remove a lock file elsewhere.
 func TestStagingSwappedForLinks(t *testing.T) {
 	t.Parallel()
 	c := newCommons(t, true)
@@ -28,8 +28,7 @@ func TestStagingSwappedForLinks(t *testing.T) {
 	}
 }
 
-// swapForLinks moves everything that appears in a directory aside, and puts a link in its
-// place.
+// swapForLinks renames each new entry of a directory, and puts a link in its place.
 func swapForLinks(dir, target string) {
 	at, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -43,7 +42,7 @@ func swapForLinks(dir, target string) {
 	}
 }
 
-// namesAt lists a directory. (os.ReadDir would look at each entry, too.)
+// namesAt lists a directory. (os.ReadDir would inspect each entry, too.)
 func namesAt(dir int) (names []string) {
 	buffer := make([]byte, 16<<10)
 	for {

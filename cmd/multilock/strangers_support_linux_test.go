@@ -18,23 +18,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users whom root has no reason to trust.
+// Users that root has no reason to trust.
 const (
 	mallory = 65533
-	neville = 65532 // whom mallory would like to harm as well
+	neville = 65532 // another victim of mallory
 )
 
-// commons is a base directory of root's that mallory could write to for a while, and
-// what lies outside of it, where only root may go.
+// commons is a base directory of root's that mallory could write for a while, with files outside of it that
+// only root can access.
 type commons struct {
 	*station
 	outside string
-	open    bool // mallory can write there now, and root has said to trust anybody
+	open    bool // mallory can write there now, and root trusts anybody
 	before  map[string]string
 }
 
-// amongStrangers plays a scene twice: the base was closed before root comes, and only
-// what mallory has left is there; and it is open, and root trusts anybody.
+// amongStrangers runs a scenario twice: with a base that was closed before root comes, where only mallory's
+// remains are, and with an open base, where root trusts anybody.
 func amongStrangers(t *testing.T, scene func(c *commons)) {
 	t.Helper()
 	t.Parallel()
@@ -69,13 +69,13 @@ func newCommons(t *testing.T, open bool) *commons {
 	return c
 }
 
-// private is a directory for the group's files.
+// private returns a directory for the group's files.
 func (c *commons) private(name string) string {
 	return filepath.Join(".multilock", "groups", ".locks", name)
 }
 
-// plant has mallory do something, in a directory of the base, while all of root's are
-// open to him. What he wants to reach is at $OUT.
+// plant runs a script as mallory in a directory of the base, while he can write all of root's directories.
+// The files outside are in $OUT.
 func (c *commons) plant(dir, script string, vars ...string) {
 	c.t.Helper()
 	c.chmodAll(0o777)
@@ -88,7 +88,7 @@ func (c *commons) plant(dir, script string, vars ...string) {
 	c.close()
 }
 
-// close ends mallory's time, unless the base stays open.
+// close removes mallory's access, unless the base stays open.
 func (c *commons) close() {
 	c.t.Helper()
 	if !c.open {
@@ -96,7 +96,7 @@ func (c *commons) close() {
 	}
 }
 
-// chmodAll changes the directories of root.
+// chmodAll changes the mode of root's directories.
 func (c *commons) chmodAll(mode fs.FileMode) {
 	c.t.Helper()
 	require.NoError(c.t, filepath.WalkDir(c.base, func(path string, entry fs.DirEntry, err error) error {
@@ -122,13 +122,13 @@ func (c *commons) unharmed() {
 	require.Equal(c.t, c.before, snapshot(c.t, c.outside), "outside of the base")
 }
 
-// named requires that a command has told of mallory, or of the place of what he did.
+// named requires that a command has named mallory, or the place of his change.
 func (c *commons) named(got ended, place string) {
 	c.t.Helper()
 	require.Regexp(c.t, fmt.Sprintf(`%d|%s`, mallory, place), got.stderr)
 }
 
-// snapshot is all that can be seen of a tree but what reading and links change.
+// snapshot describes a tree, except for what reading and linking change.
 func snapshot(t testing.TB, root string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
@@ -155,8 +155,7 @@ func snapshot(t testing.TB, root string) map[string]string {
 	return seen
 }
 
-// meanwhile has mallory do something again and again, in a thread of his, until over is
-// called.
+// meanwhile repeats a function as mallory, in a separate thread, until over is called.
 func (c *commons) meanwhile(do func()) (over func()) {
 	var enough atomic.Bool
 	done := make(chan error)
@@ -174,7 +173,7 @@ func (c *commons) meanwhile(do func()) (over func()) {
 	}
 }
 
-// asMallory does something in a thread of his, which is thrown away afterwards.
+// asMallory calls a function as mallory in a separate thread, which is discarded afterwards.
 func asMallory(do func()) error {
 	done := make(chan error)
 	go func() {
@@ -188,8 +187,7 @@ func asMallory(do func()) error {
 	return <-done
 }
 
-// become makes the thread another user's. The functions of package syscall would change
-// all threads.
+// become changes the user of the thread. The functions of package syscall would change all threads.
 func become(uid uintptr) error {
 	for _, call := range [][]uintptr{{unix.SYS_SETGROUPS, 0, 0, 0}, {unix.SYS_SETRESGID, uid, uid, uid}, {unix.SYS_SETRESUID, uid, uid, uid}} {
 		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
@@ -199,7 +197,7 @@ func become(uid uintptr) error {
 	return nil
 }
 
-// deepTree makes a directory, and in it another, and so on.
+// deepTree makes nested directories.
 func deepTree(path string, depth int) error {
 	if err := os.Mkdir(path, 0o777); err != nil { //nolint:gosec // for a stranger's sake
 		return err

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tickReport is what the tests read of the JSON of "run --every".
+// tickReport is the part of the JSON of "run --every" that the tests read.
 type tickReport struct {
-	Ran         bool
-	Tick, Began time.Time
-	Warnings    []string
+	Ran      bool
+	Tick     time.Time
+	Warnings []string
 }
 
 func tickReportOf(t *testing.T, got ended) tickReport {
@@ -28,8 +28,8 @@ func tickReportOf(t *testing.T, got ended) tickReport {
 	return report
 }
 
-// A line that fires in the middle of two ticks is told so, however quiet it is to be, and
-// what to write instead. That is good advice.
+// A cron line that fires midway between two ticks gets a warning, even with --quiet, and a better line. The
+// better line works.
 func TestEveryNearTheEdge(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -47,7 +47,7 @@ func TestEveryNearTheEdge(t *testing.T) {
 	require.Equal(t, ended{0, "", ""}, s.once(better[1:], "true"))
 }
 
-// A server's clock that was wrong once blocks no job, and is no secret.
+// If the server's clock was wrong once, no job is blocked, and that is reported.
 func TestEveryAfterAWrongClock(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -62,7 +62,7 @@ func TestEveryAfterAWrongClock(t *testing.T) {
 	require.Equal(t, "done", s.result("x").State)
 }
 
-// The job learns which tick it is run for.
+// The job's environment has its tick.
 func TestJobKnowsItsTick(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// fullPipe is the end of a pipe that is full, and that nobody reads.
+// fullPipe returns the end of a full pipe that no process reads.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	var fds [2]int
@@ -32,7 +32,7 @@ func fullPipe(t *testing.T) *os.File {
 	return os.NewFile(uintptr(fds[1]), "full pipe")
 }
 
-// startUnread starts the binary with messages that nobody reads.
+// startUnread starts the binary with messages that no process reads.
 func (s *station) startUnread(args ...string) *running {
 	s.t.Helper()
 	cmd, unread := s.command(args...), fullPipe(s.t)
@@ -45,8 +45,8 @@ func (s *station) startUnread(args ...string) *running {
 	return &running{clitest.Adopt(s.t, cmd, in, out, clitest.NewOutput()), s.t}
 }
 
-// Nobody reads our messages (a full pipe): the job is ended all the same, the lock is
-// given back, and the program ends.
+// If no process reads our messages (a full pipe), the job is still terminated, the lock is released, and the
+// program ends.
 func TestRunWhoseMessagesNobodyReads(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
@@ -105,8 +105,8 @@ func TestBatchWhoseMessagesNobodyReads(t *testing.T) {
 	}
 }
 
-// strayJob is a shell that starts a worker which leaves its process group, notes both
-// their numbers, and waits.
+// strayJob returns a shell script that starts a worker outside of its process group, writes both process IDs
+// to files, and waits.
 func strayJob(dir, start string) string {
 	return start + " sh -c 'trap \"\" HUP INT QUIT; echo $$ >" + dir + "/new; mv " + dir + "/new " + dir + "/worker; exec sleep 1000' & " +
 		"echo $$ >" + dir + "/new.a; mv " + dir + "/new.a " + dir + "/a; wait"
@@ -126,14 +126,14 @@ func (s *station) eventuallyGone(pid int) {
 	s.eventually("process "+strconv.Itoa(pid)+" ends", func() bool { return !isAlive(pid) })
 }
 
-// isAlive is false for what has ended, reaped or not.
+// isAlive is false for an ended process, reaped or not.
 func isAlive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// Told to end, the runner ends all of its job before it gives the lock back: also what
-// has left the job's process group, and what does not care for the signal.
+// A terminated runner ends all of its job before it releases the lock, including processes that left the
+// job's process group, or that ignore the signal.
 func TestToldToEndTheWholeTree(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT} {
@@ -153,7 +153,7 @@ func TestToldToEndTheWholeTree(t *testing.T) {
 	}
 }
 
-// The same of a batch that was told by SIGTERM, as its jobs were.
+// The same applies to a batch that received SIGTERM together with its jobs.
 func TestBatchToldToEndTheWholeTree(t *testing.T) {
 	t.Parallel()
 	s, dir := newStation(t), t.TempDir()
@@ -168,12 +168,12 @@ func TestBatchToldToEndTheWholeTree(t *testing.T) {
 	require.Equal(t, 143, r.wait().code)
 }
 
-// Who ends an allocation signals the job's processes and us, in any order. A job whose
-// child was ended first, and that therefore exits with the signal's code, has not failed.
+// At the end of an allocation the job's processes and the runner are signalled in any order. If a job's child
+// ended first, and the job therefore exits with the signal's code, it has not failed.
 func TestToldAfterTheJob(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
-		// The shell passes its child's end on as an exit code, or dies itself.
+		// The shell returns its child's end as an exit code, or is killed itself.
 		for how, victims := range map[string][]string{"code": {"child"}, "signal": {"a", "child"}} {
 			for _, command := range []string{"run", "batch"} {
 				t.Run(name+" "+how+" "+command, func(t *testing.T) {

@@ -11,14 +11,14 @@ import (
 
 const team = 65520 // a group of users
 
-// member is a user of the group, with a umask that takes the group's rights away.
+// member is a user of the group, with a umask that denies access to the group.
 type member struct {
 	*station
 	uid   uint32
 	umask string
 }
 
-// start starts the program by a shell that sets the umask, and becomes it.
+// start starts the program by a shell that sets the umask, and execs it.
 func (m member) start(args ...string) *running {
 	m.t.Helper()
 	cmd := m.command(args...)
@@ -41,7 +41,7 @@ func (m member) must(args ...string) string {
 	return got.stdout
 }
 
-// members are two users of a group, and a base directory that says so.
+// members returns two users of a group, and a base directory for the group.
 func members(t *testing.T) (alice, bob member) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -53,7 +53,7 @@ func members(t *testing.T) (alice, bob member) {
 	return member{s, 65533, "022"}, member{s, 65532, "077"}
 }
 
-// Two users of a group do all there is to do in one base directory, in turns.
+// Two users of a group run all commands in one base directory, in turns.
 func TestUsersOfAGroup(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"one first", "the other first"} {
@@ -71,10 +71,10 @@ func TestUsersOfAGroup(t *testing.T) {
 			b.must("clean", "--results", "once")
 			require.Equal(t, "anew\n", a.must("run", "-n", "once", "--once", "--", "echo", "anew"))
 
-			// Another user's processes cannot be looked into, so the silence has to tell.
+			// Another user's processes cannot be inspected, so only missing heartbeats are evidence.
 			require.Equal(t, -1, a.run("run", "-n", "x", "--ttl", "2s", "--", "sh", "-c", "kill -9 $PPID").code)
 			b.must("run", "-n", "x", "--wait", "1m", "--", "true")
-			require.Contains(t, a.must("history"), "broke")
+			require.Contains(t, a.must("history"), "broken")
 
 			list := filepath.Join(a.base, "list")
 			require.NoError(t, os.WriteFile(list, []byte("j1\ttrue\nj2\ttrue\n"), 0o644))
@@ -104,7 +104,7 @@ func TestUsersOfAGroup(t *testing.T) {
 			require.Empty(t, staged(), "what a dead waiter of another user has left")
 			require.Zero(t, held.end().code)
 			for _, m := range []member{a, b} {
-				require.NotContains(t, m.run("doctor").stdout, "is not used")
+				require.NotContains(t, m.run("doctor").stdout, "not trusted")
 			}
 		})
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/command"
 )
 
-// stamp is the version of what scripts/build has built, which sets it: the tag and the commit.
-// commit is the whole name of that.
+// stamp and commit are set by scripts/build: the version, made of the tag and the commit, and the full commit
+// ID.
 var stamp, commit string
 
-// version is what is known of how this program was built.
+// version returns what is known about the build of this program.
 func version() command.Build {
 	b := command.Build{Version: stamp, Commit: commit}
 	info, ok := debug.ReadBuildInfo()

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// On a terminal a bar shows how far the wait has come, and is removed.
+// On a terminal a bar shows the progress of the wait, and is removed at the end.
 func TestWaitShowsABarOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -23,10 +23,10 @@ func TestWaitShowsABarOnATerminal(t *testing.T) {
 	require.Zero(t, waiting.wait().code)
 }
 
-// removed is what empties the line in which something was shown.
+// removed is the sequence that clears the line.
 const removed = "\r\x1b[K"
 
-// The bar has one line of the window, however narrow that is, and follows its width.
+// The bar fits on one line of the terminal, at any width, and follows its width.
 func TestWaitFitsTheWindow(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -36,7 +36,7 @@ func TestWaitFitsTheWindow(t *testing.T) {
 	const narrow = 30
 	window, waiting := onTerminalOf(t, narrow, s.command("wait", "--members", "a,"+name, "--poll", "50ms", "-v"))
 	waiting.Expect(removed + "(1/2) 1 held (錠錠")
-	window.Resize(100)
+	window.Resize(140)
 	waiting.Expect("[############............] (1/2) 1 held (錠錠")
 	shown, _, _ := strings.Cut(waiting.Out.String(), "[#")
 	for line := range strings.SplitSeq(shown, removed) {
@@ -48,19 +48,19 @@ func TestWaitFitsTheWindow(t *testing.T) {
 	require.Zero(t, waiting.wait().code)
 }
 
-// width is how many columns a text takes that is ASCII but for wide characters.
+// width returns the number of columns of a text with ASCII and wide characters.
 func width(text string) int {
 	columns := 0
 	for _, r := range text {
 		columns++
-		if r > unicode.MaxASCII {
+		if r > unicode.MaxASCII && r != '…' {
 			columns++
 		}
 	}
 	return columns
 }
 
-// How many there are is not always known.
+// The total is not always known.
 func TestWaitShowsThatItLives(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -74,8 +74,7 @@ func TestWaitShowsThatItLives(t *testing.T) {
 	require.Zero(t, waiting.wait().code)
 }
 
-// The example that all of this began with: jobs on several hosts, a barrier on
-// one, then the next step.
+// The main use case: jobs on several hosts, a barrier on one, then the next step.
 func TestBarrierBetweenHosts(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -96,9 +95,8 @@ func TestBarrierBetweenHosts(t *testing.T) {
 	require.Empty(t, s.held())
 }
 
-// Two barriers on two hosts say the same of a job that failed and of one whose host
-// crashed, the one that saw it and the one that comes later; and so they do when both
-// were done again.
+// Barriers on two hosts report the same about a failed job and one whose host crashed, even if one barrier
+// starts later. They also agree after both jobs have run again.
 func TestBarriersOfSeveralHostsAgree(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -112,7 +110,7 @@ func TestBarriersOfSeveralHostsAgree(t *testing.T) {
 		got := s.finish(host.on("wait", "--poll", "50ms"))
 		require.Equal(t, 1, got.code, got.stderr)
 		require.Regexp(t, `job "fails" failed with exit code 3 on beta at `, got.stderr)
-		require.Regexp(t, `job "crashes" died, run by alpha pid \d+ .*no sign of life for`, got.stderr)
+		require.Regexp(t, `job "crashes" died, run by alpha pid \d+ .*no heartbeat for`, got.stderr)
 	}
 	require.Zero(t, s.finish(gamma.on("run", "-n", "fails", "--", "true")).code)
 	require.Zero(t, s.finish(gamma.on("run", "-n", "crashes", "--", "true")).code)
@@ -122,7 +120,7 @@ func TestBarriersOfSeveralHostsAgree(t *testing.T) {
 	}
 }
 
-// held is what "status" lists.
+// held returns the locks that "status" lists.
 func (s *station) held() []string {
 	s.t.Helper()
 	var names []string

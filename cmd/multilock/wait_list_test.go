@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The group's own list says what to wait for: comments and barriers are no jobs, results of other
-// jobs do not count, and a list may come later.
+// The group's list defines the jobs to wait for: comments and barriers are not jobs, results of other jobs do
+// not count, and the list may appear later.
 func TestWaitForTheList(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.must("run", "-q", "-n", "other", "--once", "--", "true")
-	none := s.run("wait", "--list", "--timeout", "3s") // a busy machine looks once in that time
+	none := s.run("wait", "--list", "--timeout", "3s") // enough for one poll on a busy machine
 	require.Equal(t, 124, none.code)
 	require.Contains(t, none.stderr, "the group has no list of jobs yet")
 
@@ -29,7 +29,18 @@ func TestWaitForTheList(t *testing.T) {
 	require.Equal(t, 1, s.run("wait", "--list").code)
 }
 
-// Nothing runs below a barrier if a job above it has failed, so nothing there is waited for.
+// A waiter does not wait for a job that is removed from the list meanwhile.
+func TestWaitForAListThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Zero(t, s.run("batch", "-q", "-j1", "--halt", "soon,done=1", s.list("a\ttrue", "b\ttrue")).code)
+	waits := s.start("wait", "--list", "--poll", "50ms")
+	require.Equal(t, 124, s.run("wait", "--list", "--wait", "1s").code, "b was not begun")
+	require.Contains(t, s.must("batch", "--replace", s.list("a\ttrue")), "1 job: 1 done")
+	require.Zero(t, waits.wait().code)
+}
+
+// No job below a barrier runs if a job above it has failed, so the barrier does not wait for jobs below it.
 func TestWaitForAListThatEndsAtABarrier(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -17,9 +17,9 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// What a plain wait says of jobs that have ended: the lines of the README.
+// The output of a plain wait about ended jobs, as in the README.
 
-// One of several jobs fails: the next step does not begin, with results and without.
+// One of several jobs fails: the next step does not start, with results and without.
 func TestWaitStopsAtAFailure(t *testing.T) {
 	t.Parallel()
 	for _, options := range []string{"", "--once", "--once --retries 1"} {
@@ -36,14 +36,14 @@ func TestWaitStopsAtAFailure(t *testing.T) {
 			view := s.waitJSON()
 			require.True(t, view.Open)
 			require.False(t, view.OK)
-			require.Len(t, view.Failed, 1)
-			require.Equal(t, "job2", view.Failed[0].Name)
-			require.Equal(t, 3, view.Failed[0].Exit)
+			require.Equal(t, 1, view.Failed)
+			require.Equal(t, "job2", view.Failures[0].Name)
+			require.Equal(t, 3, view.Failures[0].Exit)
 		})
 	}
 }
 
-// What ended before --since does not count. The history is as old as its files say.
+// Events before --since do not count, by the times in the history.
 func TestWaitSince(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -59,7 +59,7 @@ func TestWaitSince(t *testing.T) {
 	require.Equal(t, ended{}, s.run("wait", "--since", "9m"))
 }
 
-// Under --slots anything may run in a slot: a job is known by its command.
+// With --slots any job may run in a slot, so a job is identified by its command.
 func TestWaitAfterSlots(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -76,20 +76,20 @@ func TestWaitAfterSlots(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 }
 
-// What cannot be read is told, and the rest of it counts.
+// Unreadable history is reported, and the rest counts.
 func TestWaitWithoutAHistory(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.must("run", "-n", "x", "--", "true")
 	dir := filepath.Dir(s.historyFile())
 	require.NoError(t, os.RemoveAll(dir))
-	require.NoError(t, os.WriteFile(dir, nil, 0o600)) // nobody reads a file as a directory
+	require.NoError(t, os.WriteFile(dir, nil, 0o600)) // a file cannot be read as a directory
 	got := s.run("wait")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, "warning: how the jobs ended is not known, only that nothing is held any more")
 }
 
-// historyFile is the only file of the group's history.
+// historyFile returns the only file of the group's history.
 func (s *station) historyFile() string {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.base, ".multilock", "groups", ".locks", "history", "*.jsonl"))
@@ -102,20 +102,20 @@ func minutesAgo(n int) string {
 	return time.Now().Add(-time.Duration(n) * time.Minute).UTC().Format(time.RFC3339Nano)
 }
 
-// waitView is what the tests read of "wait --json".
+// waitView is the part of "wait --json" that the tests read.
 type waitView struct {
-	Open, OK          bool
-	Done, Short, Exit int
-	Failed            []struct {
+	Open, OK                       bool
+	Done, Failed, Unfinished, Exit int
+	Failures                       []struct {
 		Name, Host, Why string
 		Exit, Attempt   int
 	}
-	Crashed, Held []clitest.Lock
-	Missing       []string
-	Error         string
+	Dead, Held     []clitest.Lock
+	UnfinishedJobs []string `json:"unfinished_jobs"`
+	Error          string
 }
 
-// waitJSON runs "wait" to its end.
+// waitJSON runs "wait" until it ends.
 func (s *station) waitJSON(args ...string) waitView {
 	s.t.Helper()
 	got := s.run(append([]string{"wait", "--json", "--poll", "50ms"}, args...)...)
@@ -133,7 +133,7 @@ func TestWaitPassesIfNothingIsHeld(t *testing.T) {
 	require.Equal(t, ended{}, s.run("wait"))
 }
 
-// Nothing was ever begun in a group of that name: a barrier there must not open by itself.
+// If nothing was ever started in a group, a barrier there must not open.
 func TestWaitForAGroupThatNeverWas(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -154,7 +154,7 @@ func TestWaitForAGroupThatNeverWas(t *testing.T) {
 	require.Equal(t, ended{}, s.run("wait", "-g", "stage3", "--settle", "0"))
 }
 
-// The example of README and of "wait --help", with an ssh that takes longer than a barrier looks.
+// The example of README and of "wait --help", with an ssh that takes longer than a barrier's check.
 func TestBarrierAndSlowSSH(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -193,7 +193,7 @@ func TestWaitForANumber(t *testing.T) {
 	require.Equal(t, ended{}, waiting.wait())
 	got := s.run("wait", "--expect", "3", "--timeout", "200ms")
 	require.Equal(t, 124, got.code)
-	require.Contains(t, got.stderr, "1 results are missing")
+	require.Contains(t, got.stderr, "1 result missing")
 }
 
 // Names come from a list, or from the lines of a batch.
@@ -210,10 +210,10 @@ func TestWaitForMembersOfAFile(t *testing.T) {
 	cmd.Stdin = strings.NewReader("b\nmissing\n")
 	got := s.finish(cmd)
 	require.Equal(t, 124, got.code)
-	require.Contains(t, got.stderr, "no final result yet of 1: missing")
+	require.Contains(t, got.stderr, "1 job without a final result: missing")
 }
 
-// When the time is over it says who holds what.
+// After the timeout it reports the holders.
 func TestWaitSaysWhoHolds(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -221,10 +221,10 @@ func TestWaitSaysWhoHolds(t *testing.T) {
 	got := s.run("wait", "--timeout", "300ms")
 	require.Equal(t, 124, got.code)
 	require.Contains(t, got.stderr, `lock "a" is held: `)
-	require.Contains(t, got.stderr, "the time to wait is over")
+	require.Contains(t, got.stderr, "timed out waiting")
 	view := s.waitJSON("--members", "a,b", "--timeout", "300ms")
 	require.False(t, view.Open)
-	require.Equal(t, []string{"a", "b"}, view.Missing)
+	require.Equal(t, []string{"a", "b"}, view.UnfinishedJobs)
 	require.Len(t, view.Held, 1)
 	require.Equal(t, "held", s.lock("a").State, "waiting changes nothing")
 	require.Zero(t, job.end().code)
@@ -242,25 +242,24 @@ func TestSignalEndsAWait(t *testing.T) {
 	}
 }
 
-// A job that died is not done: it is found out on its host at once, with the
-// evidence, and makes the barrier fail.
+// A dead job is not done: its host detects that immediately, with evidence, and the barrier fails.
 func TestWaitFindsTheDead(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.dead("a")
 	view := s.waitJSON()
 	require.Equal(t, 1, view.Exit)
-	require.Len(t, view.Crashed, 1)
-	require.Equal(t, "a", view.Crashed[0].Name)
-	require.Regexp(t, "no longer exists|has ended", view.Crashed[0].Why)
-	require.Equal(t, []string{"acquired", "broke"}, happened(s.history("a")))
+	require.Len(t, view.Dead, 1)
+	require.Equal(t, "a", view.Dead[0].Name)
+	require.Regexp(t, "no longer exists|has ended", view.Dead[0].Why)
+	require.Equal(t, []string{"acquired", "broken"}, happened(s.history("a")))
 	s.dead("b")
 	got := s.run("wait")
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `job "b" died, run by `)
 }
 
-// wait reports a job whose host died at once, and ends if no other host takes it over.
+// wait immediately reports a job whose host died, and ends if no other host takes the job over.
 func TestWaitForAJobWhoseHostDied(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guarded is a script that has a lock on a file as long as any of its processes lives,
-// one of which has left its group.
+// guarded is a script that locks a file while any of its processes lives. One of them has left its process
+// group.
 const guarded = `exec 9> %[1]s && flock 9 && { setsid sleep 1000 & } && echo ready > %[1]s.ready && exec sleep 1000`
 
-// beside is one that fails if such a script is still at work.
+// beside fails if such a script is still running.
 const beside = `flock -n %s true`
 
-// stopped stops a runner, on one host or as seen by another, until the job that it has
-// left alone is over and somebody else has done the same job.
+// whileStopped stops a runner, as seen on its own or another host, until its job has ended, and another
+// process has run the same job.
 func (s *station) whileStopped(r *running, name, witness string) {
 	s.t.Helper()
 	s.eventually("the job runs", func() bool { _, err := os.Stat(witness + ".ready"); return err == nil })
@@ -38,8 +38,7 @@ func (s *station) whileStopped(r *running, name, witness string) {
 	require.Empty(s.t, carriers("MULTILOCK_TOKEN="+token))
 }
 
-// A runner that was stopped cannot end its job. Its guard does, before others can have
-// the lock.
+// A stopped runner cannot end its job. Its guard does that before other processes can acquire the lock.
 // Rule: guard
 func TestStoppedRunnersJobIsEnded(t *testing.T) {
 	t.Parallel()
@@ -78,12 +77,12 @@ func TestStoppedBatchsJobsAreEnded(t *testing.T) {
 	s.eventually("nobody is left", func() bool { return !s.besides(witness) })
 }
 
-// besides reports that a guarded script is at work.
+// besides reports whether a guarded script is running.
 func (s *station) besides(witness string) bool {
 	return s.script("sh", fmt.Sprintf(beside, witness)).code != 0
 }
 
-// With --on-lost ignore nobody ends the job.
+// With --on-lost ignore the job is not ended.
 func TestStoppedRunnersJobGoesOnIfItMay(t *testing.T) {
 	t.Parallel()
 	s, witness := newStation(t), filepath.Join(t.TempDir(), "w")
@@ -100,7 +99,7 @@ func TestStoppedRunnersJobGoesOnIfItMay(t *testing.T) {
 	r.wait()
 }
 
-// setuidCopy makes a copy of a program that runs as root whoever starts it.
+// setuidCopy makes a copy of a program that runs as root for any user.
 func setuidCopy(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -115,7 +114,7 @@ func setuidCopy(t *testing.T, program string) string {
 	return runs
 }
 
-// forAll makes a directory that other users can write to.
+// forAll makes a directory that other users can write.
 func forAll(t *testing.T) string {
 	t.Helper()
 	dir := openToAll(t)
@@ -123,8 +122,8 @@ func forAll(t *testing.T) string {
 	return dir
 }
 
-// runUnkillable runs a job of which a part has become another user, so that not even
-// SIGKILL ends it, until it runs into its limit.
+// runUnkillable runs a job until its time limit. One of its processes has become another user's, so that even
+// SIGKILL fails.
 func runUnkillable(t *testing.T, options ...string) (s *station, got ended, survivors []int) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -148,7 +147,7 @@ func runUnkillable(t *testing.T, options ...string) (s *station, got ended, surv
 	return s, got, survivors
 }
 
-// What survives may still be at work on what the lock protects.
+// Surviving processes may still use what the lock protects.
 func TestLockStaysHeldByWhatSurvivesTheKill(t *testing.T) {
 	t.Parallel()
 	s, got, survivors := runUnkillable(t)
@@ -160,7 +159,7 @@ func TestLockStaysHeldByWhatSurvivesTheKill(t *testing.T) {
 	s.eventually("the lock can be taken", func() bool { return s.run("run", "-n", "x", "--", "true").code == 0 })
 }
 
-// Under the same lock another attempt would be at work beside it.
+// Another attempt under the same lock would run in parallel with surviving processes.
 func TestNoAttemptBesideWhatSurvivesTheKill(t *testing.T) {
 	t.Parallel()
 	s, got, survivors := runUnkillable(t, "--once", "--retries", "3")

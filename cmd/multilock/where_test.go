@@ -3,9 +3,11 @@
 package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// Nothing is locked, or looked at, in the directory where somebody happens to be.
+// Without a directory, no command uses the current directory.
 func TestNoPlaceIsNoPlace(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -26,7 +28,7 @@ func TestNoPlaceIsNoPlace(t *testing.T) {
 		got := s.finish(cmd)
 		require.Equal(t, 125, got.code, "%v", words)
 		require.Empty(t, got.stdout)
-		require.Equal(t, "multilock: "+words[0]+": where are the locks? Write -d DIRECTORY, one that all hosts have mounted (-d . if this one is meant), "+
+		require.Equal(t, "multilock: "+words[0]+": no lock directory: give -d DIRECTORY, which all hosts share (-d . for this one), "+
 			"or set MULTILOCK_DIR; see: multilock help locks\n", got.stderr)
 	}
 	s.requireUntouched()
@@ -37,13 +39,13 @@ func TestNoPlaceIsNoPlace(t *testing.T) {
 	}
 }
 
-// Who takes the first lock in a directory that no other host sees is told so, once.
+// The first lock in a directory that no other host sees causes one warning.
 func TestOneHostIsToldOnce(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("it is not known elsewhere which filesystems other hosts see")
 	}
-	const told = "is on a filesystem of this host alone ("
+	const told = "is on a local filesystem ("
 	probe := newStation(t)
 	probe.env = []string{"MULTILOCK_LOCAL="}
 	first := probe.run("run", "--", "true")
@@ -77,7 +79,7 @@ func TestOneHostIsToldOnce(t *testing.T) {
 	require.Equal(t, ended{125, "", "multilock: run: MULTILOCK_LOCAL=\"perhaps\": write 1 or 0\n"}, s.run("run", "--", "true"))
 }
 
-// A directory without its mark may be one on which the share is not mounted.
+// A directory without its mark may be a mount point without the share.
 func TestRequireShared(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -100,14 +102,14 @@ func TestRequireShared(t *testing.T) {
 
 	marked := s.run("doctor", "--mark")
 	require.Contains(t, []int{0, 1}, marked.code, marked.stdout)
-	require.Contains(t, marked.stdout, filepath.Join(s.base, ".multilock", "shared")+" says that hosts share this directory")
+	require.Contains(t, clitest.OneLine(marked.stdout), filepath.Join(s.base, ".multilock", "shared")+" marks this directory as shared")
 	require.Equal(t, "ran\n", s.must("run", "--", "echo", "ran"))
 	require.Zero(t, s.configured(home, nil, "status").code)
 	require.Equal(t, ended{125, "", "multilock: run: MULTILOCK_REQUIRE_SHARED=\"yes please\": write 1 or 0\n"},
 		(&station{t: t, base: s.base, env: []string{"MULTILOCK_REQUIRE_SHARED=yes please"}}).run("run", "--", "true"))
 }
 
-// A job that changes its directory finds the same locks by what it gets of the environment.
+// A job that changes its directory finds the same locks through its environment.
 func TestRelativePlacesAreAbsoluteForTheJob(t *testing.T) {
 	t.Parallel()
 	for variable, value := range map[string]string{"MULTILOCK_DIR": "locks", "MULTILOCK_SOURCE": "file:locks", "MULTILOCK_CONFIG": "config"} {
@@ -121,5 +123,25 @@ func TestRelativePlacesAreAbsoluteForTheJob(t *testing.T) {
 		got := s.finish(cmd)
 		require.Equal(t, 121, got.code, "%s: %s", variable, got.stderr)
 		require.Empty(t, got.stdout)
+	}
+}
+
+// A program that reads the JSON may run in another directory.
+func TestBaseIsAbsolute(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := s.list("a\ttrue")
+	for _, args := range []string{"batch " + list, "status", "status --all", "wait", "run -q -n x --every 1d -- true", "overdue", "report", "doctor"} {
+		cmd := s.command(append([]string{"-d", filepath.Base(s.base), "--json"}, strings.Fields(args)...)...)
+		cmd.Dir = filepath.Dir(s.base)
+		got := s.finish(cmd)
+		if strings.HasPrefix(args, "run") {
+			require.Zero(t, got.code, got.stderr)
+			continue
+		}
+		var report struct{ Base string }
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &report), "%s: %s", args, got.stderr)
+		require.True(t, filepath.IsAbs(report.Base), "%s: %s", args, report.Base)
+		require.Equal(t, filepath.Base(s.base), filepath.Base(report.Base), args)
 	}
 }

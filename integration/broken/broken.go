@@ -40,11 +40,11 @@ func Variants() []Variant {
 			func(d vfs.Dir) vfs.Dir { return byPath{d} },
 		},
 		{
-			CachedAttributes, "the signs of life are looked for in the client's cache",
+			CachedAttributes, "the heartbeats are looked for in the client's cache",
 			func(d vfs.Dir) vfs.Dir { return cached{d} },
 		},
 		{
-			UnsentHeartbeat, "the signs of life do not reach the server",
+			UnsentHeartbeat, "the heartbeats do not reach the server",
 			func(d vfs.Dir) vfs.Dir { return unsent{d} },
 		},
 	}

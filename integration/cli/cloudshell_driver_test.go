@@ -172,12 +172,14 @@ func must[T any](value T, err error) T {
 func TestDoctorOfCloudshell(t *testing.T) {
 	t.Parallel()
 	s, _ := cloudshellStation(t)
-	got := s.run("doctor")
+	got := s.run("doctor", "-v")
 	require.Zero(t, got.code, got.stdout)
-	require.Contains(t, got.stdout, "killed holder: its lock is taken over at once on its own host")
-	require.Contains(t, got.stdout, "scripts: those of the published convention never break a lock")
-	require.Contains(t, got.stdout, "run: a job is ended with")
-	require.Contains(t, got.stdout, "a CloudShell sandbox has the lock alone")
+	for _, text := range []string{
+		"killed holder: taken over at once on its own host", "scripts: scripts of the published convention never break a lock",
+		"run: a job is killed with", "a CloudShell sandbox has the lock alone",
+	} {
+		require.Contains(t, clitest.OneLine(got.stdout), text)
+	}
 }
 
 // Without the model, or the model's attribute, a lock cannot be had: doctor says what to do, and so
@@ -185,8 +187,8 @@ func TestDoctorOfCloudshell(t *testing.T) {
 func TestCloudshellWithoutTheModel(t *testing.T) {
 	t.Parallel()
 	for doctor, model := range map[string]fakecloudshell.Model{
-		`this user sees no service model "Mutex Service", as is usual for users who are no administrators`: {Name: "Chiller"},
-		`service model: "Mutex Service" has no attribute "Mutex Owner", by which a holder is known`:        fakecloudshell.PlainMutex(),
+		`this user sees no service model "Mutex Service", as is usual without administrator rights`:      {Name: "Chiller"},
+		`Locks do not work here: "Mutex Service" has no attribute "Mutex Owner", which names the holder`: fakecloudshell.PlainMutex(),
 	} {
 		server := newCloudshellWith(t, fakecloudshell.Options{Models: []fakecloudshell.Model{model}})
 		s := newStation(t, "MULTILOCK_SOURCE="+cloudshellURL(server), "MULTILOCK_PASSWORD="+password)
@@ -195,8 +197,9 @@ func TestCloudshellWithoutTheModel(t *testing.T) {
 		} {
 			got := s.run(command...)
 			require.Equal(t, 125, got.code, got.stdout+got.stderr)
-			require.Contains(t, got.stdout+got.stderr, want)
-			require.Contains(t, got.stdout+got.stderr, "If not, an administrator imports it")
+			said := clitest.OneLine(got.stdout + got.stderr)
+			require.Contains(t, said, want)
+			require.Contains(t, said, "If not, an administrator imports it")
 		}
 		require.Contains(t, s.must("status"), "nothing is held")
 	}

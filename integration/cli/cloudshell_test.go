@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/clitest"
 	"github.com/multilock/go/integration/fakecloudshell"
 )
 
@@ -166,7 +167,7 @@ func (s *station) requireTrouble(want string) {
 	for _, command := range [][]string{{"run", "--json", "-v", "--", "echo", "never"}, {"status", "--json"}, {"doctor"}, {"doctor", "--json"}} {
 		got := s.run(command...)
 		require.Equal(s, 125, got.code, "%v: %s%s", command, got.stdout, got.stderr)
-		require.Contains(s, strings.ReplaceAll(got.stdout+got.stderr, `\"`, `"`), want, command) // with --json, too
+		require.Contains(s, strings.ReplaceAll(clitest.OneLine(got.stdout+got.stderr), `\"`, `"`), want, command) // with --json, too
 		require.NotContains(s, got.stdout, "never")
 	}
 }
@@ -235,7 +236,7 @@ func TestCloudshellPromises(t *testing.T) {
 	got := s.run("doctor", "--json")
 	require.Zero(t, got.code, got.stdout)
 	var report struct {
-		Promises []struct {
+		Guarantees []struct {
 			Trait string
 			Kept  *bool
 			Why   string
@@ -243,7 +244,7 @@ func TestCloudshellPromises(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	lacking := []string{}
-	for _, p := range report.Promises {
+	for _, p := range report.Guarantees {
 		require.NotNil(t, p.Kept, p.Trait)
 		if !*p.Kept {
 			lacking = append(lacking, p.Trait)

@@ -132,8 +132,8 @@ func testDoctor(s *station) {
 	got := s.run("doctor", "--json")
 	require.Contains(s, []int{0, 1}, got.code, got.stdout)
 	var report struct {
-		Findings []finding
-		Promises []struct {
+		Findings   []finding
+		Guarantees []struct {
 			Trait string
 			Kept  *bool
 		}
@@ -141,8 +141,8 @@ func testDoctor(s *station) {
 	require.NoError(s, json.Unmarshal([]byte(got.stdout), &report))
 	at := slices.IndexFunc(report.Findings, func(f finding) bool { return f.Subject == "trial" })
 	require.GreaterOrEqual(s, at, 0)
-	require.Equal(s, "fine", report.Findings[at].Severity, report.Findings[at].Text)
-	for _, promise := range report.Promises {
+	require.Equal(s, "ok", report.Findings[at].Severity, report.Findings[at].Text)
+	for _, promise := range report.Guarantees {
 		require.NotNil(s, promise.Kept, promise.Trait)
 	}
 	require.Empty(s, s.locks(), "its own lock was given back")
@@ -182,8 +182,9 @@ func TestDoctorsMeet(t *testing.T) {
 						Turns  int
 						Fences []uint64
 						Hosts  []struct {
-							End            string
-							Refused, Turns int
+							State       string
+							NotAcquired int `json:"not_acquired"`
+							Turns       int
 						}
 					}
 				}
@@ -192,8 +193,8 @@ func TestDoctorsMeet(t *testing.T) {
 				require.Len(t, report.Join.Fences, report.Join.Turns)
 				require.Len(t, report.Join.Hosts, 1)
 				other := report.Join.Hosts[0]
-				require.Equal(t, "complete", other.End, report.Findings)
-				require.Positive(t, other.Refused)
+				require.Equal(t, "complete", other.State, report.Findings)
+				require.Positive(t, other.NotAcquired)
 				require.Positive(t, other.Turns)
 			}
 			require.Empty(t, s.locks())

@@ -114,7 +114,7 @@ func (w way) released(t *testing.T, rounds int) (times []time.Duration) {
 	return times
 }
 
-// silent measures from the last sign of life of one who is elsewhere.
+// silent measures from the last heartbeat of a holder on another host.
 func (w way) silent(t *testing.T, ttl time.Duration, rounds int) (times []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*watchdog)

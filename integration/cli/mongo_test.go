@@ -47,7 +47,7 @@ func TestMongoSharesWithTheRecipe(t *testing.T) {
 	require.NoError(t, take())
 	got := s.run("run", "-n", "nightly", "--", "true")
 	require.Equal(t, 121, got.code)
-	require.Contains(t, got.stderr, `lock "nightly" is held by somebody unknown`)
+	require.Contains(t, got.stderr, `lock "nightly" is held by an unknown process`)
 	s.must("break", "--force", "--now", "nightly")
 	s.must("run", "-n", "nightly", "-g", ".locks", "--", "true")
 	require.NoError(t, locks.FindOne(t.Context(), bson.M{"_id": ".locks/nightly"}).Err())
@@ -74,7 +74,7 @@ func TestMongoRefusesAtOnce(t *testing.T) {
 func TestMongoExpiry(t *testing.T) {
 	t.Parallel()
 	s, _ := mongoStation(t)
-	require.Contains(t, s.run("doctor").stdout, "fine      TTL index: there is none")
+	require.Contains(t, s.run("doctor").stdout, "ok       TTL index: none")
 }
 
 func TestMongoTroubles(t *testing.T) {

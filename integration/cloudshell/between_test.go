@@ -41,8 +41,8 @@ func lease(t *testing.T, l *lab, claim source.Claim) source.Lease {
 // hourly does not expire in a test.
 func hourly() source.Claim { return source.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
 
-// A sign of life is not another holder: whoever has the token, or force, gets through.
-func TestSignsOfLifeDoNotStopForce(t *testing.T) {
+// A heartbeat does not make another holder: a release with the token and a forced break succeed.
+func TestHeartbeatsDoNotStopForce(t *testing.T) {
 	for name, force := range map[string]func(token string) multilock.BreakOptions{
 		"release with the token": func(token string) multilock.BreakOptions { return multilock.BreakOptions{Token: token, Alive: true} },
 		"break --force":          func(string) multilock.BreakOptions { return multilock.BreakOptions{Alive: true} },
@@ -66,7 +66,7 @@ func TestSignsOfLifeDoNotStopForce(t *testing.T) {
 	}
 }
 
-// Who gives signs of life faster than anybody can break it keeps nobody from giving up.
+// A breaker gives up when its context ends, even if heartbeats come faster than it can break the lock.
 func TestForceEndsWithItsContext(t *testing.T) {
 	l := newLab(t, serverOptions())
 	holder := lease(t, l, hourly())
@@ -86,7 +86,7 @@ func TestForceEndsWithItsContext(t *testing.T) {
 }
 
 // Who was taken for dead and shows life at the last moment keeps its lock.
-func TestASignOfLifeStopsABreak(t *testing.T) {
+func TestAHeartbeatStopsABreak(t *testing.T) {
 	l := newLab(t, serverOptions())
 	dead, err := process.Self()
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestForceDoesNotReachTheNextHolder(t *testing.T) {
 	require.NoError(t, next.Release(t.Context()))
 }
 
-// A lost answer to the step, and a sign of life instead of it: the step is made again.
+// A lost answer to the step, and a heartbeat instead of it: the step is made again.
 func TestForceThroughLostRequests(t *testing.T) {
 	for name, fault := range map[string]fakecloudshell.Fault{
 		"answer lost": {Reply: fakecloudshell.Dropped}, "request lost": {Execute: fakecloudshell.Never, Reply: fakecloudshell.Dropped},

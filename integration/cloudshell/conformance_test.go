@@ -43,7 +43,7 @@ func TestConformanceOfAGroup(t *testing.T) {
 }
 
 // A server at a real distance takes a second for each request: whatever was read is
-// old, and a holder may have given a sign of life since. With -short it takes less.
+// old, and a holder may have sent a heartbeat since. With -short it takes less.
 func TestConformanceFarAway(t *testing.T) {
 	t.Parallel()
 	opt := serverOptions()

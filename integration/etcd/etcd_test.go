@@ -88,7 +88,7 @@ func TestSweep(t *testing.T) {
 		b := engine.Bench(t, proxy, what, n)
 		b.Struck, b.Other = open(t, proxy.Address, place, ""), open(t, c.Hosts(), place, "")
 		b.Token = func() string { return token(t, c, place) }
-		b.Gone = func() { // nobody's sign of life and nobody's ticket is left
+		b.Gone = func() { // no heartbeat and no ticket is left
 			require.Zero(t, c.Count(t, place+"/life//nightly"))
 			require.Zero(t, c.Count(t, place+"/wait//nightly/"))
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// lifeOf is the sign of life of a lock, nil if there is none.
+// lifeOf returns the lease of a lock's heartbeat, if there is one.
 func lifeOf(t *testing.T, c *etcdlab.Cluster, prefix, name string) (lease clientv3.LeaseID, there bool) {
 	t.Helper()
 	resp, err := c.Client.Get(within(t), prefix+"/life//"+name)
@@ -37,7 +37,7 @@ func hold(t *testing.T, src *etcdlock.Source, name string, opt multilock.Options
 	return lock
 }
 
-// TestRevival: a lock whose lease the server has lost has a new one with the next sign of life,
+// TestRevival: a lock whose lease the server has lost has a new one with the next heartbeat,
 // which lasts as long as its holder believes: it is none that was kept alive some time ago.
 func TestRevival(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestRevival(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, left.TTL, int64(8), "it outlasts the belief in the lock")
 
-	// A sign of life on another lease is none: it goes when that lease does.
+	// A heartbeat on another lease is none: it goes when that lease does.
 	foreign, err := c.Client.Grant(ctx, 60)
 	require.NoError(t, err)
 	_, err = c.Client.Put(ctx, place+"/life//nightly", "", clientv3.WithLease(foreign.ID))
@@ -196,7 +196,7 @@ func TestCompaction(t *testing.T) {
 	}, 20*time.Second, 50*time.Millisecond)
 }
 
-// TestLongSilence: with a longer patience than the TTL a lock without a sign of life is watched
+// TestLongSilence: with a longer patience than the TTL a lock without a heartbeat is watched
 // for as long, also by who waits and otherwise asks for nothing.
 func TestLongSilence(t *testing.T) {
 	t.Parallel()

@@ -41,27 +41,27 @@ type verdict struct {
 func verdicts() map[string]verdict {
 	local := verdict{oneHost: true, notices: true}
 	fat := verdict{oneHost: true, notices: true, seconds: true, refused: oneCase}
-	sftp := verdict{refused: "SFTP asks for everything by its path", byPath: true, seconds: true}
+	sftp := verdict{refused: "SFTP finds open files by their path", byPath: true, seconds: true}
 	return map[string]verdict{
 		"tmpfs": local, "ext4": local, "xfs": local, "btrfs": local, "overlay": local, "gocryptfs": {},
 		"fuse-overlayfs": {oneHost: true, notices: true, impossible: []string{strings.Repeat("\u20ac", 82)}},
 		"exfat-fuse":     fat,
-		"moosefs":        {refused: "MooseFS a holder gives back what is not his any more", seconds: true}, "ceph": {},
-		"gluster":  {refused: "while servers of a GlusterFS volume fail, numbers repeat"},
+		"moosefs":        {refused: "MooseFS a holder can release a lock that is no longer its own", seconds: true}, "ceph": {},
+		"gluster":  {refused: "while servers of a GlusterFS volume fail, tokens repeat"},
 		"bindfs":   {oneMount: true, byPath: true},
 		"unionfs":  {oneMount: true, byPath: true},
-		"encfs":    {refused: "encfs shows what was there before", byPath: true},
+		"encfs":    {refused: "encfs shows the old file", byPath: true},
 		"cryfs":    {refused: "a rename onto a directory that is not empty fails and changes nothing"},
-		"mergerfs": {refused: "mergerfs cannot where they are on different branches"},
+		"mergerfs": {refused: "mergerfs cannot if they are on different branches"},
 		"ganesha":  {}, "ganesha-4.1": {}, "ganesha-4.0": {}, "ganesha-3": {},
 		"smb":      {refused: oneCase, byPath: true},
 		"smb-case": smb(), "smb-nobrl": smb(),
-		"vfat": fat, "9p": {refused: "servers of 9p ask for everything by its path", byPath: true, deaf: true}, "reexport": {},
+		"vfat": fat, "9p": {refused: "9p servers find open files by their path", byPath: true, deaf: true}, "reexport": {},
 		"sshfs": sftp, "sshfs-rename": sftp,
 	}
 }
 
-const oneCase = "differ in upper and lower case alone are one"
+const oneCase = "differ only in case are one name"
 
 // smb is a share whose server tells upper and lower case apart.
 func smb() verdict {
@@ -140,7 +140,7 @@ func TestFindings(t *testing.T) {
 		}
 		said.WriteString(f.Text + f.Advice + "\n")
 	}
-	require.Equal(t, v.oneHost, strings.Contains(said.String(), "no other host sees this filesystem"), said.String())
+	require.Equal(t, v.oneHost, strings.Contains(said.String(), ") is local: other hosts do not see its locks"), said.String())
 	switch {
 	case v.refused != "":
 		require.Equal(t, source.SeverityUnusable, worst)

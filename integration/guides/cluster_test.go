@@ -31,8 +31,12 @@ func cluster() []scene {
 			require.Len(t, calls, 4)
 			require.Equal(t, []string{"fetch all", "join"}, []string{calls[0], calls[3]}, "each step after the one before it")
 		}},
+		{has: "--replace --dry-run", play: commands{
+			before: `printf 'one\ttrue\ntwo\tfalse\n' >jobs.txt; ! multilock -d /shared -g convert batch -q jobs.txt; printf 'one\ttrue\ntwo\ttrue\n' >jobs.txt`,
+			says:   map[string]string{"--dry-run": "two +would run, changed", "--replace jobs.txt": "2 jobs: 2 done, 1 before"},
+		}.play},
 		{has: "doctor --join", play: commands{hosts: true, before: convert, says: map[string]string{"doctor": "join: 3 participants"}}.play},
-		{has: "fine      host: node2", play: notCommands("it is what doctor prints")},
+		{has: "ok       host: node2", play: notCommands("it is what doctor prints")},
 		{has: "# convert.sh", play: func(t *testing.T, b block) {
 			hosts(t)
 			p := newPlace(t)

@@ -47,6 +47,7 @@ func scenes() []scene {
 	for doc, of := range map[string][]scene{
 		"README.md": readme(), "cluster.md": cluster(), "coming-from.md": comingFrom(), "cron.md": cronGuide(),
 		"go.md": goGuide(), "monitoring.md": monitoring(), "pipeline.md": pipeline(), "timers.md": timers(), "users.md": users(),
+		"from-filelock.md": fromFilelock(), "from-multilock-2012.md": fromMultiLock(), "upgrading.md": upgrading(),
 	} {
 		for _, s := range of {
 			s.doc = doc

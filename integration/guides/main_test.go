@@ -8,5 +8,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(world.Main(m, "../..", "cron", "libfaketime", "openssh-server", "openssh-client", "slurmctld", "slurmd", "slurm-client", "munge"))
+	os.Exit(world.Main(m, "../..", "cron", "libfaketime", "openssh-server", "openssh-client", "slurmctld", "slurmd", "slurm-client", "munge", "python3", "python3-filelock"))
 }

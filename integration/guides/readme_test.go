@@ -8,29 +8,15 @@ import (
 func readme() []scene {
 	held := `multilock -d /shared run -q -n NAME -- sh -c 'kill -9 $PPID' || true; `
 	return []scene{
-		{has: "go run ./cmd/multilock", play: func(t *testing.T, b block) {
-			commands{
-				skip: map[string]string{"scripts/test": "it is what runs this test", "scripts/build": "scripts/check builds with it", "go install": "it needs a release that is published"},
-				says: map[string]string{"go run": "only one of us says this\n$"},
-			}.play(t, block{b.doc, b.line, "cd " + checkout(t) + "\n" + b.text})
-		}},
+		{has: "scripts/test", play: notCommands("scripts/check builds with scripts/build, and scripts/test is what runs this test")},
+		{has: "one host prints this", play: transcript},
+		{has: "echo {/.}", play: transcript},
 		{has: "0 2 * * *", play: crontab{
 			now: "01:59:57", calls: map[string]int{"nightly.sh": 1, "sync.sh": 1},
 		}.play},
 		{has: "-n page7 --once", play: commands{
-			here:   []string{"convert", "render"},
-			before: `printf 'one\techo 1\ntwo\techo 2\n' >jobs.txt; touch a.gif 'b c.gif'`,
-			calls:  []string{"convert page7", "convert a.gif a.gif.png", "convert b c.gif b c.gif.png", "render scene7"},
-			after:  "multilock -d /shared -g convert wait --expect 2",
+			here: []string{"convert", "render"}, calls: []string{"convert page7", "render scene7", "next-step"},
 		}.play},
-		{has: "--shared -n db.shared", play: commands{
-			here: []string{"report", "load"}, calls: []string{"report", "load"},
-		}.play},
-		{has: "ssh host$i", play: commands{
-			hosts: true, calls: []string{"work 1", "work 2", "work 3", "next-step"},
-		}.play},
-		{has: "--fair", play: commands{here: []string{"train"}, calls: []string{"train"}}.play},
-		{has: "acquire -n deploy", play: commands{after: "multilock -d /shared status deploy"}.play},
 		{has: "break NAME", play: func(t *testing.T, b block) {
 			commands{
 				before: held + "multilock -d /shared run -q -n nightly --every 1d -- true",
@@ -69,6 +55,10 @@ func comingFrom() []scene {
 	return []scene{
 		{has: "flock -n", play: right(commands{calls: []string{"job", "job", "job", "job", "job", "job"}})},
 		{has: "parallel -j 8", play: right(commands{before: `printf 'job 1\njob 2\n' >jobs.txt`, calls: []string{"job 1", "job 2", "job"}})},
+		{has: "1.gif", play: right(commands{
+			before: `echo 5 >five.txt; printf '0,7\n' >n.csv; mkdir in; touch in/6`,
+			calls:  []string{"job 1", "job 2", "job 3", "job 4", "job 5", "job 6", "job 7", "job 8"},
+		})},
 		{has: "jug execute", play: right(commands{before: `printf 'job 1\n' >tasks.txt`, calls: []string{"job 1", "task 7"}})},
 		{has: "@every", play: func(t *testing.T, b block) {
 			crontab{now: "01:59:57", also: "MULTILOCK_DIR=/shared\nPATH=/usr/local/bin:/usr/bin:/bin\n", calls: map[string]int{"job": 1}}.

@@ -124,7 +124,8 @@ func TestSlurmTimeLimit(t *testing.T) {
 	// A limit is of minutes, and Slurm looks at it every half a minute.
 	require.Eventually(t, func() bool { return p.sh(ended20).code == 0 }, 4*limit, time.Second)
 	for name, state := range map[string]string{"signal": "COMPLETED", "limit": "TIMEOUT"} {
-		require.Equal(t, "told\n", p.must("cat /shared/told."+name), p.sh("cat /shared/"+name+".sbatch.log").out)
+		// A shell that gets a second signal in its trap begins the trap again.
+		require.Equal(t, "told\n", p.must("sort -u /shared/told."+name), p.sh("cat /shared/"+name+".sbatch.log").out)
 		require.Contains(t, p.must("cat /shared/next."+name), "next\n")
 		require.Equal(t, state+"\n", p.must("squeue -h -t all -n "+name+".sbatch -o %T"))
 		require.Equal(t, "acquired\nreleased\nacquired\nreleased\n", p.must("multilock -d /shared history --json "+name+` | sed 's/.*"event":"\([a-z]*\)".*/\1/'`))

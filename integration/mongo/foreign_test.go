@@ -20,7 +20,7 @@ func uniqueOwner() mongo.IndexModel {
 	return mongo.IndexModel{Keys: bson.D{{Key: "owner", Value: 1}}, Options: options.Index().SetUnique(true)}
 }
 
-// Documents of other programs are held by somebody unknown, whatever is in them, and
+// Documents of other programs are held by an unknown process, whatever is in them, and
 // are left as they are.
 func TestForeignDocuments(t *testing.T) {
 	held := func(more ...bson.E) bson.D { return append(bson.D{{Key: "v", Value: 1}}, more...) }

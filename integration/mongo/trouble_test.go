@@ -145,7 +145,7 @@ func TestIndexThatIsNotFinished(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 	require.Zero(t, l.server.Counts().Since(before)["createIndexes"], "nobody waits for it twice")
 	for _, f := range src.Examine(t.Context()) {
-		require.Equal(t, f.Subject == "index", strings.Contains(f.Text, "there may be none"), f.Text)
+		require.Equal(t, f.Subject == "index", strings.Contains(f.Text, "there may be no index"), f.Text)
 	}
 }
 

@@ -104,11 +104,12 @@ type examined struct {
 		Turns  int
 		Fences []uint64
 		Hosts  []struct {
-			Host, End      string
-			Refused, Turns int
-			SameHost       bool     `json:"same_host"`
-			Clock          *float64 `json:"clock_ahead_seconds"`
-			Stale          float64  `json:"stale_seconds"`
+			Host, State string
+			NotAcquired int `json:"not_acquired"`
+			Turns       int
+			SameHost    bool     `json:"same_host"`
+			Clock       *float64 `json:"clock_ahead_seconds"`
+			Stale       float64  `json:"stale_seconds"`
 		}
 	}
 }
@@ -136,7 +137,7 @@ func diagnosis(t *testing.T, cmd *exec.Cmd) examined {
 func (e examined) about() []string {
 	var all []string
 	for _, f := range e.Findings {
-		if f.Subject == "host" || f.Subject == "join" && !strings.Contains(f.Text, "to give the lock back") {
+		if f.Subject == "host" || f.Subject == "join" && !strings.Contains(f.Text, "to release the lock") {
 			all = append(all, string(f.Severity)+" "+f.Subject)
 		}
 	}
@@ -170,7 +171,7 @@ func TestDoctorJoin(t *testing.T) {
 	numbers := map[uint64]bool{}
 	for _, e := range meet(t, doctors...) {
 		require.Zero(t, e.code, e.stderr)
-		require.Equal(t, []string{"fine host", "fine host", "fine join"}, e.about())
+		require.Equal(t, []string{"ok host", "ok host", "ok join"}, e.about())
 		require.GreaterOrEqual(t, e.Join.Turns, 3)
 		require.Len(t, e.Join.Fences, e.Join.Turns)
 		for _, number := range e.Join.Fences {
@@ -178,8 +179,8 @@ func TestDoctorJoin(t *testing.T) {
 			numbers[number] = true
 		}
 		for _, other := range e.Join.Hosts {
-			require.Equal(t, "complete", other.End)
-			require.Positive(t, other.Refused)
+			require.Equal(t, "complete", other.State)
+			require.Positive(t, other.NotAcquired)
 			require.False(t, other.SameHost)
 			require.NotNil(t, other.Clock)
 		}

@@ -9,5 +9,5 @@
 //	integration/nfs/run -short       without what takes long
 //
 // Where the obvious way of doing something is wrong on NFS, its test first shows
-// that, and then that the way the lock takes is right. docs/nfs.md has the list.
+// that, and then that the way the lock takes is right. docs/nfs-evidence.md has the list.
 package nfs

@@ -15,7 +15,7 @@ import (
 // serverTick is longer than a server takes to give a change another time than the one before.
 const serverTick = 20 * time.Millisecond
 
-// beating is a lease that has given two signs of life. The next one rests on the times
+// beating is a lease that has sent two heartbeats. The next one rests on the times
 // that the second left.
 func beating(t *testing.T, src *fslock.Source) source.Lease {
 	t.Helper()
@@ -36,7 +36,7 @@ func removeLockFile(t *testing.T, p place, h host) {
 // A holder whose lock another host breaks learns it at its next heartbeat, which is no more than
 // a look at the times of the directory and a touch.
 // Rule: heartbeat, loss
-func TestSignOfLifeOfABrokenLock(t *testing.T) {
+func TestHeartbeatOfABrokenLock(t *testing.T) {
 	for what, harm := range map[string]func(t *testing.T, p place, by host){
 		"half broken": removeLockFile,
 		"broken": func(t *testing.T, p place, by host) {

@@ -99,8 +99,8 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 	require.Equal(t, lease.Record().Token, p.record(t, "job").Token)
 	var status struct {
 		Locks []struct {
-			Age     float64 `json:"age_seconds"`
-			Silence float64 `json:"silence_seconds"`
+			Age     float64 `json:"held_seconds"`
+			Silence float64 `json:"heartbeat_age_seconds"`
 		}
 	}
 	require.NoError(t, json.Unmarshal(p.multilockOn(t, odd, "status", "--json"), &status))
@@ -134,12 +134,12 @@ func shiftClock(t testing.TB, seconds string) {
 	lab(t, "server", "clock", seconds)
 }
 
-// requireGoesOn waits for some more signs of life of a holder, which still is the holder.
+// requireGoesOn waits for some more heartbeats of a holder, which still is the holder.
 func (p place) requireGoesOn(t *testing.T, holder remote, token string) {
 	t.Helper()
 	for range 5 {
-		sign := p.signOfLife(t, "job")
-		eventually(t, "another sign of life", func() bool { return !p.signOfLife(t, "job").Equal(sign) })
+		sign := p.heartbeat(t, "job")
+		eventually(t, "another heartbeat", func() bool { return !p.heartbeat(t, "job").Equal(sign) })
 	}
 	require.Equal(t, token, p.record(t, "job").Token)
 	holder.must(t, order{Do: "verify"})

@@ -25,7 +25,7 @@ const (
 	// long is a time to live that does not end during a test.
 	long = time.Hour
 	// shortTTL is one whose end tests wait for: long enough for the emulated machine
-	// to give ten signs of life in.
+	// to send ten heartbeats in.
 	shortTTL = 3 * time.Second
 )
 
@@ -123,8 +123,8 @@ func (p place) record(t testing.TB, name string) source.Record {
 	return fslock.ParseRecord(name, content)
 }
 
-// signOfLife is the time of a lock's last sign of life; zero if there is no lock.
-func (p place) signOfLife(t testing.TB, name string) time.Time {
+// heartbeat is the time of a lock's last heartbeat; zero if there is no lock.
+func (p place) heartbeat(t testing.TB, name string) time.Time {
 	t.Helper()
 	info, err := os.Stat(p.stored(fslock.DefaultGroup, name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,7 @@ import (
 // or renamed. A heartbeat needs none of that: the holder sends one before the period is over, and
 // stays the holder.
 // Rule: heartbeat
-func TestSignOfLifeInTheGracePeriod(t *testing.T) {
+func TestHeartbeatInTheGracePeriod(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
 		lease := plant(t, p.source(t, h), "job", long)
@@ -100,8 +100,8 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	<-outage.C
 	startServer(t)
 	for _, p := range pairs {
-		sign := p.signOfLife(t, "job")
-		eventually(t, "the holder gives signs of life again", func() bool { return p.signOfLife(t, "job").After(sign) })
+		sign := p.heartbeat(t, "job")
+		eventually(t, "the holder sends heartbeats again", func() bool { return p.heartbeat(t, "job").After(sign) })
 	}
 	for _, p := range pairs {
 		require.Equal(t, p.token, p.record(t, "job").Token)

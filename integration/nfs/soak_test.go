@@ -156,7 +156,7 @@ func (s *soak) takeAll() {
 		require.NoError(s, acquire(s, src, name, longOptions()).Release(within(s)), "%s, in the end", name)
 	}
 	require.Empty(s, s.entries(s, fslock.DefaultGroup), "nothing is held")
-	s.Logf("locks of dead or silent holders that others took over: %d", len(takenOver(s, src)))
+	s.Logf("locks of dead or without heartbeat holders that others took over: %d", len(takenOver(s, src)))
 }
 
 // report tells how much has happened.

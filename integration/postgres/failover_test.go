@@ -14,7 +14,7 @@ import (
 
 func hold(t *testing.T, src *pglock.Source, name string, ttl time.Duration) *multilock.Lock {
 	t.Helper()
-	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Detached{Options: multilock.Options{TTL: ttl}}) // no signs of life but those that the test asks for
+	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Detached{Options: multilock.Options{TTL: ttl}}) // no heartbeats but those that the test asks for
 	require.NoError(t, err)
 	return lock
 }

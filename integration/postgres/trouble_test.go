@@ -59,8 +59,8 @@ func TestDeadFirst(t *testing.T) {
 	}
 }
 
-// TestServerClock: that the server's clock was set back or forward takes nobody's lock away who gives
-// signs of life, and keeps nobody from getting one whose holder gives none.
+// TestServerClock: when the server's clock is set back or forward, a holder that sends heartbeats keeps
+// its lock, and the lock of a holder that sends none can be acquired.
 func TestServerClock(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -179,7 +179,7 @@ func TestPooler(t *testing.T) {
 	require.Equal(t, "0", s.Value("SELECT count(*) FROM pg_prepared_statements"))
 }
 
-// TestForeignRow: what multilock has not written is held by somebody unknown, whom force alone clears.
+// TestForeignRow: what multilock has not written is held by an unknown process, whom force alone clears.
 func TestForeignRow(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -236,7 +236,7 @@ func TestCertificates(t *testing.T) {
 	require.NoError(t, use(t, at(certs, "verify-full", right)))
 	for name, c := range map[string]struct{ url, want string }{
 		"another authority": {at(others, "verify-full", right), "sslrootcert=FILE"},
-		"no certificate":    {at(certs, "verify-full", map[string]string{"sslrootcert": "ca.pem"}), "the server lets nobody in like that"},
+		"no certificate":    {at(certs, "verify-full", map[string]string{"sslrootcert": "ca.pem"}), "the server does not accept this kind of connection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := use(t, c.url)

@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// conformanceTTL leaves a busy machine time for ten signs of life.
+// conformanceTTL leaves a busy machine time for ten heartbeats.
 const conformanceTTL = 2 * time.Second
 
 // The suite that every lock source passes, with stale caches: each source that is

@@ -1,4 +1,4 @@
-// Package bounded has calls and pauses that end when their context does.
+// Package bounded has calls and pauses that end with their context.
 package bounded
 
 import (
@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Call calls f, which only asks, and returns context.Cause(ctx) soon after ctx ends even
-// if f hangs. Then nobody hears what f returns in the end.
+// Call calls f, which must not change anything, and returns context.Cause(ctx) soon after ctx ends even
+// if f hangs. The result of f is dropped then.
 func Call[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	value, _, err := Within(ctx, 0, func() (T, error) { return f(ctx) }, func(T, error) {})
 	return value, err
 }
 
-// Within calls f, which may hang: a call into a filesystem whose server is away cannot be
-// interrupted. Once ctx has ended, f is left alone if it has not come back after the time
-// to settle; the error is then context.Cause(ctx), and late gets what f returns in the
-// end, to undo it.
+// Within calls f, which may hang: a call into a filesystem whose server is down cannot be interrupted.
+// After ctx has ended, Within waits for f for the settling time and then returns context.Cause(ctx).
+// late gets the result of such a call in the end, to undo it.
 func Within[T any](ctx context.Context, settling time.Duration, f func() (T, error), late func(T, error)) (value T, hung bool, err error) {
 	if ctx.Done() == nil {
 		value, err = f()
@@ -50,20 +49,20 @@ func Within[T any](ctx context.Context, settling time.Duration, f func() (T, err
 	return value, true, context.Cause(ctx)
 }
 
-// Sleep waits for d. The error is context.Cause(ctx) if that ends before.
+// Sleep waits for d. The error is context.Cause(ctx) if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	_, err := Wait(ctx, d, nil)
 	return err
 }
 
-// Wait does the same, and ends early with news.
-func Wait(ctx context.Context, d time.Duration, news <-chan struct{}) (early bool, err error) {
+// Wait is Sleep that ends early when wakeups has a value or is closed.
+func Wait(ctx context.Context, d time.Duration, wakeups <-chan struct{}) (early bool, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return false, nil
-	case <-news:
+	case <-wakeups:
 		return true, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)

@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// Pauses grow exponentially up to a limit, with full jitter: each is drawn evenly from
-// zero to the present bound, which spreads many that wait for the same better than any
-// fixed part would. Those who have come to the limit are spread by then, and wait for
-// long: their pauses are half of it at least, which spares a third of the requests and
-// hardly delays the one that counts.
+// Pauses grow exponentially up to a limit, with full jitter: each is drawn evenly from zero to the
+// current bound, which spreads many waiters better than any fixed part would. At the limit waiters are
+// spread already and wait for long, so their pauses are at least half of it: that saves a third of the
+// requests and hardly delays the one that succeeds.
 type Pauses struct {
-	First time.Duration // the bound of the first, 20 ms if 0
+	First time.Duration // the bound of the first pause, 20 ms if 0
 	Limit time.Duration
-	Least time.Duration // if not 0, all are between this and the limit: the source is to be spared
-	// Chance draws a number below n; nil: as it comes.
+	Least time.Duration // if not 0, all pauses are between this and the limit, to limit the load
+	// Chance draws a number below n; math/rand if nil.
 	Chance func(n int64) int64
 	bound  time.Duration
-	wait   time.Duration // if not 0, what the whole wait may take: see Expect
+	wait   time.Duration // if not 0, the expected duration of the whole wait: see Expect
 	began  time.Time
 }
 
-// usualFirst also bounds how often one asks who resets the pauses at each answer.
+// usualFirst also limits the rate of a caller that resets the pauses at each answer.
 const usualFirst = 20 * time.Millisecond
 
-// leastExpected is the shortest bound in a wait of which it is known that it takes time.
+// leastExpected is the shortest bound in a wait with an expected duration.
 const leastExpected = 4 * time.Millisecond
 
-// Next is the next pause.
+// Next returns the next pause.
 func (p *Pauses) Next() time.Duration {
 	if p.Least > 0 {
 		return p.Least + p.below(p.Limit-p.Least+1)
@@ -43,12 +42,11 @@ func (p *Pauses) Next() time.Duration {
 	return p.below(p.bound) + 1
 }
 
-// Expect begins a wait that may take so long, for many want the same: who has not waited for
-// that yet asks rarely, with up to twice the limit in between, and later as often as others
-// who have waited for long.
+// Expect starts a wait that is expected to take this long, because many processes compete. A waiter polls
+// rarely before that, with pauses up to twice the limit, and later as often as other long waiters.
 func (p *Pauses) Expect(wait time.Duration) { p.wait, p.began = wait, time.Now() }
 
-// expected bounds the next pause in such a wait.
+// expected returns the bound of the next pause in such a wait.
 func (p *Pauses) expected() time.Duration {
 	if age := time.Since(p.began); age >= p.wait {
 		return min(max(age/4, leastExpected), p.Limit)
@@ -56,7 +54,7 @@ func (p *Pauses) expected() time.Duration {
 	return min(max(p.wait/2, leastExpected), 2*p.Limit)
 }
 
-// Early is the part of the expected wait that is left, from 1 to 0.
+// Early returns the remaining part of the expected wait, from 1 to 0.
 func (p *Pauses) Early() float64 {
 	if p.wait == 0 {
 		return 0
@@ -75,8 +73,8 @@ func (p *Pauses) below(d time.Duration) time.Duration {
 	return time.Duration(p.Chance(int64(d)))
 }
 
-// Reset starts anew with short pauses.
+// Reset restarts with short pauses.
 func (p *Pauses) Reset() { p.bound = 0 }
 
-// Slow leaves out the shortest pauses, for others wait, too.
+// Slow skips the shortest pauses, because of contention.
 func (p *Pauses) Slow() { p.bound = max(p.bound, p.Limit/4) }

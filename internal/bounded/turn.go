@@ -2,16 +2,16 @@ package bounded
 
 import "sync"
 
-// Turn is a mutex that is held during calls which may hang: who came first has it first. Who waits for
-// it stands still also as testing/synctest sees it, which takes who waits for a sync.Mutex for
-// somebody at work.
+// Turn is a first-come, first-served mutex that is held during calls which may hang. Unlike a goroutine
+// that waits for a sync.Mutex, one that waits for a Turn counts as durably blocked for
+// testing/synctest.
 type Turn struct {
 	mu          sync.Mutex
 	cond        *sync.Cond
-	came, ended int // how many have come, and how many were done
+	came, ended int // how many callers have come, and how many are done
 }
 
-// Lock waits until all are done who came before.
+// Lock waits until all earlier callers are done.
 func (t *Turn) Lock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -25,7 +25,7 @@ func (t *Turn) Lock() {
 	}
 }
 
-// Unlock lets the next one go on.
+// Unlock lets the next caller proceed.
 func (t *Turn) Unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// Those who wait stand still, so that time passes in a bubble, and have it in the order in which they
-// came.
+// Waiters are durably blocked, so that time passes in a bubble, and get the turn in the order of their calls.
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn bounded.Turn

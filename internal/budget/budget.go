@@ -1,5 +1,5 @@
-// Package budget limits how much one command reads of files that other users write, and
-// counts what it leaves out.
+// Package budget limits how much one command reads of files that other users write, and counts what it
+// skips.
 package budget
 
 import (
@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// Budget is for one goroutine.
+// Budget is the rest of a limit. It is not safe for concurrent use.
 type Budget struct {
 	most, left int64
 	files      int
 	bytes      int64
 }
 
-// perRead is charged for each read beside its bytes: a file that is empty costs its requests.
+// perRead is charged for each read in addition to its bytes: even an empty file costs requests.
 const perRead = 4 << 10
 
-// New is a budget of that many bytes.
+// New returns a budget of that many bytes.
 func New(most int64) *Budget { return &Budget{most: most, left: most} }
 
 type key struct{}
@@ -37,30 +37,30 @@ func Of(ctx context.Context, most int64) *Budget {
 	return b
 }
 
-// Share is a budget for one of n equal parts of what is left.
+// Share returns a budget for one of n equal parts of the rest.
 func (b *Budget) Share(n int) *Budget { return New(b.Left() / int64(n)) }
 
-// Charge takes what a share has spent.
+// Charge subtracts what a share has spent.
 func (b *Budget) Charge(share *Budget) { b.left -= share.most - share.left }
 
-// Spend is for one read of so many bytes.
+// Spend charges one read of so many bytes.
 func (b *Budget) Spend(bytes int64) { b.left -= bytes + perRead }
 
-// Over says that nothing more is to be read.
+// Over reports whether the budget is used up.
 func (b *Budget) Over() bool { return b.left <= 0 }
 
-// Left is what has not been spent.
+// Left returns the rest of the budget.
 func (b *Budget) Left() int64 { return max(b.left, 0) }
 
-// Skip counts a file of which so many bytes are not read, as far as that is known.
+// Skip counts a file of which so many bytes were skipped, as far as that is known.
 func (b *Budget) Skip(bytes int64) { b.files, b.bytes = b.files+1, b.bytes+max(bytes, 0) }
 
-// Skipped reports what was counted by Skip; nil if that is nothing.
+// Skipped returns an error about what Skip counted; nil if nothing was skipped.
 func (b *Budget) Skipped() error {
 	if b.files == 0 {
 		return nil
 	}
-	return fmt.Errorf("files that are not read, or not to their end: %d, with %.1f MiB or more, for no more than %.1f MiB are read; move away those that nobody needs",
+	return fmt.Errorf("files that are not read completely: %d, with %.1f MiB or more, because only %.1f MiB are read; move unneeded files away",
 		b.files, mib(b.bytes), mib(b.most))
 }
 

@@ -17,56 +17,56 @@ import (
 type Actor struct {
 	*simnfs.Client
 	Name, Host string
-	// Has is what it believes to have, for [Scenario.Owns].
+	// Has is the token of the lock that it claims to hold, for [Scenario.Owns].
 	Has string
-	// Crashed says that it ended in the middle.
+	// Crashed is true after a crash.
 	Crashed bool
-	// Unsaid is the request that was carried out and of which the reply was lost, the last one.
+	// Unsaid is the kind of the last request that was executed and whose reply was lost.
 	Unsaid string
 
 	world   *World
 	column  int
 	started bool
 	threads bool      // see Program.Threads
-	waits   []*call   // what its goroutines stand before
-	call    *call     // its only one, if it has no threads
-	stopped time.Time // until when all of them are
+	waits   []*call   // pending calls of its goroutines
+	call    *call     // its only call, without threads
+	stopped time.Time // until when all its goroutines pause
 	ended   bool
-	until   time.Time // its belief
+	until   time.Time // until when it relies on its lock
 	relies  func() time.Duration
 	ctx     context.Context //nolint:containedctx // the actor's lifetime
 	cancel  context.CancelFunc
 	learnt  simnfs.Sum
-	since   time.Time     // from when on times count in that
-	reply   simnfs.Sum    // to what it stands still behind
-	stands  time.Time     // until when it stands still
-	late    int           // requests that are yet to be carried out
-	changed time.Time     // when it changed something last
-	changes int           // how often it did, or may have
-	trails  map[trail]int // what it had left at which steps
+	since   time.Time     // times in learnt are relative to this
+	reply   simnfs.Sum    // to the request after which it pauses
+	stands  time.Time     // until when it pauses
+	late    int           // number of its requests that are still to be executed
+	changed time.Time     // the time of its last change
+	changes int           // number of its changes, or possible changes
+	trails  map[trail]int // what it had left, by step
 	tokens  int
-	behind  int // the choice that was made of the last request, and one more; 0: none, or it has looked at a clock since
+	behind  int // the index of its last request's choice, plus 1; 0 for none, or after reading a clock
 	recalls int // by its client, before it had the reply
 }
 
-// call is what a goroutine of an actor stands before.
+// call is a pending call of an actor's goroutine.
 type call struct {
 	actor   *Actor
 	request simnfs.Request
-	entry   bool       // nothing is asked of anybody yet: see threads.go
-	since   int        // the step at which it came
-	where   simnfs.Sum // in the code it was made; of actors with threads
+	entry   bool       // only a turn, without a request: see threads.go
+	since   int        // the step in which it was made
+	where   simnfs.Sum // the calling code; for actors with threads
 	resume  chan Fate
 }
 
-// World is the one that the actor is in.
+// World returns the actor's world.
 func (a *Actor) World() *World { return a.world }
 
-// Sleep lets time pass.
+// Sleep sleeps, rounded up to the grid.
 func (a *Actor) Sleep(d time.Duration) { a.sleep(a.wakes(d)) }
 
-// Now is what the clock of the actor's host says. With [Scenario.Looks] no time passes there but the
-// bubble's, so that a schedule comes to the same again.
+// Now returns the time of the actor's host. With [Scenario.Looks] only the bubble's time passes, so that
+// a schedule can be repeated.
 func (a *Actor) Now() boottime.Instant {
 	if !a.world.scenario.Looks || a.threads {
 		return boottime.Now()
@@ -75,7 +75,7 @@ func (a *Actor) Now() boottime.Instant {
 	return boottime.At(time.Now())
 }
 
-// Looks notes that an actor looks at a clock.
+// Looks records that an actor reads a clock.
 func (a *Actor) Looks() {
 	if a.world.scenario.Looks && !a.threads {
 		a.learns(time.Now())
@@ -83,7 +83,7 @@ func (a *Actor) Looks() {
 	}
 }
 
-// looked notes that it makes a difference to stand still behind the last request.
+// looked records that a pause after the last request would make a difference.
 func (a *Actor) looked() {
 	if a.behind > 0 {
 		a.world.schedule.taken[a.behind-1].looked = true
@@ -91,7 +91,7 @@ func (a *Actor) looked() {
 	}
 }
 
-// wakes is when who sleeps for so long wakes.
+// wakes returns when a sleep of this duration ends.
 func (a *Actor) wakes(d time.Duration) time.Time {
 	a.Looks()
 	grid := max(a.world.scenario.Grid, 1)
@@ -101,10 +101,10 @@ func (a *Actor) wakes(d time.Duration) time.Time {
 
 func (a *Actor) sleep(until time.Time) {
 	time.Sleep(time.Until(until))
-	a.gate(simnfs.Request{Kind: "wakes"}) // who wakes at the same time goes on one after the other
+	a.gate(simnfs.Request{Kind: "wakes"}) // actors that wake at the same time run one at a time
 }
 
-// Believe notes that the actor believes until then, a violation if another does.
+// Believe records until when the actor relies on its lock. It is a violation if another actor does, too.
 func (a *Actor) Believe(until time.Time) {
 	a.until = until
 	a.world.affects(a.column)
@@ -118,22 +118,22 @@ func (a *Actor) Believe(until time.Time) {
 	}
 }
 
-// Believes says whether it does now. Who has crashed does nothing any more.
+// Believes reports whether the actor relies on its lock now. An actor that has crashed does not.
 func (a *Actor) Believes() bool {
 	return !a.Crashed && (time.Now().Before(a.until) || a.relies != nil && a.relies() > 0)
 }
 
-// Note adds to the trace what an actor did or found.
+// Note adds what an actor did or found to the trace.
 func (a *Actor) Note(format string, args ...any) { a.world.note(a, format, args...) }
 
-// noteReply has the arguments made only if they are looked at.
+// noteReply formats the arguments only for a trace.
 func (a *Actor) noteReply(fate Fate, r simnfs.Request, err error) {
 	if a.world.schedule.traced {
 		a.Note("%s %s = %v", fate, r, err)
 	}
 }
 
-// gate waits for its turn.
+// gate waits for the actor's turn.
 func (a *Actor) gate(r simnfs.Request) Fate {
 	fate := a.waitAt(a.before(r))
 	switch {
@@ -147,14 +147,14 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	if !a.world.scenario.Looks || a.world.threads {
 		a.learns(time.Now())
 	}
-	if a.world.threads && slices.Contains([]Fate{Pause, Slow, Nap, Doze}, fate) { // of others the answer tells
+	if a.world.threads && slices.Contains([]Fate{Pause, Slow, Nap, Doze}, fate) { // other fates change the answer
 		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
 	}
 	a.reply, a.stands = 0, time.Time{}
 	return fate
 }
 
-// before is what it stands before with a request. An actor that is alone stands before one thing at a time.
+// before returns the pending call for a request. An actor without threads has one at a time.
 func (a *Actor) before(r simnfs.Request) *call {
 	if a.threads {
 		return a.newCall(r)
@@ -188,16 +188,16 @@ func (a *Actor) waitAt(c *call) Fate {
 	return <-c.resume
 }
 
-// Ask brings a request to what is not a file system: what becomes of it is decided as of any, and
-// what went wrong on the way is EIO.
+// Ask sends a request to something other than a file system. It has the same fates, and returns EIO for a
+// lost request or reply.
 func (a *Actor) Ask(kind, about string, changes bool, execute func() error) error {
 	return a.transport(simnfs.Request{Kind: kind, Path: about, Changes: changes}, execute)
 }
 
-// transport is the actor's way to the server.
+// transport sends the actor's requests to the server.
 func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	if a.Gone() {
-		return syscall.EIO // what is deferred does not happen any more
+		return syscall.EIO // deferred calls have no effect any more
 	}
 	a.sees(r)
 	if !a.started {
@@ -245,7 +245,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	}
 	err = execute()
 	a.world.owned(a, r, err)
-	if fate == Answered && !a.threads { // of its goroutines others may be under way
+	if fate == Answered && !a.threads { // other goroutines may be in a call
 		a.behind, a.recalls = a.world.answered, a.Recalled()
 	}
 	switch fate {
@@ -257,7 +257,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	return err
 }
 
-// standBehind is to stand still with a reply that is not looked at: it says how the server was.
+// standBehind pauses with an unread reply, which depends on the server's state.
 func (a *Actor) standBehind(d time.Duration, err error) {
 	if a.world.states != nil && !a.world.threads {
 		a.reply = a.world.Server.State(a.world.view())
@@ -267,7 +267,7 @@ func (a *Actor) standBehind(d time.Duration, err error) {
 	a.stand(d, "has the reply")
 }
 
-// waitForServer stands still while it is away, or in its grace period.
+// waitForServer pauses while the server is down, or in its grace period.
 func (a *Actor) waitForServer(r simnfs.Request) {
 	for {
 		until := a.world.back
@@ -281,7 +281,7 @@ func (a *Actor) waitForServer(r simnfs.Request) {
 	}
 }
 
-// delay has a request carried out after a pause.
+// delay executes a request after a pause.
 func (a *Actor) delay(r simnfs.Request, execute func() error) {
 	w, sent := a.world, a.learnt
 	sent.Add(r.Means)
@@ -301,13 +301,13 @@ func (a *Actor) delay(r simnfs.Request, execute func() error) {
 	w.delayed[timer] = late{sent, time.Now().Add(delay)}
 }
 
-// late is a request that is carried out late.
+// late is a request to execute late.
 type late struct {
 	sent simnfs.Sum
 	due  time.Time
 }
 
-// stand is to stand still.
+// stand pauses.
 func (a *Actor) stand(d time.Duration, then string) {
 	a.stands = time.Now().Add(d)
 	time.Sleep(d)

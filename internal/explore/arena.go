@@ -1,7 +1,7 @@
 package explore
 
-// arena keeps many small things, each by its number, from 1 on. They stay where they are: it grows
-// without a copy of all that there is, and a number takes half of what a pointer does.
+// arena keeps many small values, each by its number, from 1 on. They never move: it grows without copying,
+// and a number takes half the space of a pointer.
 type arena[T any] struct {
 	chunks [][]T
 	count  uint32
@@ -9,7 +9,7 @@ type arena[T any] struct {
 
 const chunk = 1 << 12
 
-// add has room for one more.
+// add adds a zero value.
 func (a *arena[T]) add() (number uint32) {
 	a.count++
 	if int(a.count/chunk) == len(a.chunks) {

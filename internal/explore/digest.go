@@ -11,12 +11,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// digester adds up what can be reached from a value, whatever it is: numbers, texts (in which
-// tokens have the names that the world gives them), moments, what pointers and interfaces lead to.
-// Durations count to a tenth of a second: what the machine itself takes is in them.
+// digester hashes everything that can be reached from a value: numbers, texts (with labelled tokens),
+// times, and the targets of pointers and interfaces. It rounds durations to a tenth of a second, because
+// they include real time of this machine.
 //
-// Of a function there is only which it is: what it closes over has to be in reach otherwise, or
-// the same for all. Of what is open there is what the client knows it as; the actor is not
+// Of a function it hashes only its identity: captured variables must be reachable otherwise, or equal
+// everywhere. Of an open file it hashes the client's view; it follows neither the actor nor the world.
 // followed, nor is the world.
 type digester struct {
 	world *World
@@ -24,7 +24,7 @@ type digester struct {
 	met   map[reach]uint64
 }
 
-// reach is what a pointer leads to. The first field of a struct has the address of the whole.
+// reach is the target of a pointer. The first field of a struct has the same address as the struct.
 type reach struct {
 	at   unsafe.Pointer
 	kind reflect.Type
@@ -69,7 +69,7 @@ func (d *digester) add(v reflect.Value) {
 	case reflect.Func:
 		d.sum.Add(uint64(v.Pointer()))
 	default:
-		d.mark(!v.IsZero()) // a channel is there or not
+		d.mark(!v.IsZero()) // whether a channel exists
 	}
 }
 
@@ -120,13 +120,13 @@ func (d *digester) addStruct(v reflect.Value) {
 	case momentType:
 		d.addMoment(v)
 		return
-	case instantType: // the other clock is the machine's own, or says the same
+	case instantType: // the other clock is the machine's own, or redundant
 		d.addMoment(v.Field(0))
 		return
-	case turnType: // how often it was somebody's is forgotten, but not that it is
+	case turnType: // the number of turns is ignored, but not whether it is held
 		d.mark(v.FieldByName("came").Int() != v.FieldByName("ended").Int())
 		return
-	case clockType: // a reading that is too old is like none
+	case clockType: // an expired reading is like none
 		if d.world.relative && time.Since(timeOf(v.FieldByName("end").Field(0))) >= source.ClockCarried {
 			return
 		}
@@ -136,7 +136,7 @@ func (d *digester) addStruct(v reflect.Value) {
 	}
 }
 
-// fieldsOf are those that somebody decides by, and not only shows to people.
+// fieldsOf returns the fields that influence decisions, without those that are only displayed.
 func (sc *Scenario) fieldsOf(t reflect.Type, relative bool) []int {
 	if known, ok := sc.fields.Load(t); ok {
 		return known.([]int)
@@ -155,7 +155,7 @@ func (sc *Scenario) fieldsOf(t reflect.Type, relative bool) []int {
 
 func (d *digester) addMoment(v reflect.Value) { d.world.view().Time(&d.sum, timeOf(v)) }
 
-// timeOf is a time, made of its parts where it may not be read.
+// timeOf returns a time, assembled from its parts if it is unexported.
 func timeOf(v reflect.Value) time.Time {
 	if v.CanInterface() {
 		return v.Interface().(time.Time)

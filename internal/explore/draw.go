@@ -15,14 +15,14 @@ func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) Report {
 	return sc.draw(t, seed, schedules, 1)
 }
 
-// Guide plays schedules that are drawn from a seed, and half of them from those that have shown something
-// first: such a one differs from one of these in a few choices. So it comes to what takes many choices, of
-// which each shows something, where Sample has to draw all of them at once.
+// Guide plays schedules that are drawn from a seed. Half of them are variations of schedules that have shown
+// something new. So it reaches what needs many choices, each of which shows something, where Sample would
+// have to draw all of them at once.
 func (sc *Scenario) Guide(t *testing.T, seed uint64, schedules int) Report {
 	return sc.draw(t, seed, schedules, 2)
 }
 
-// draw has one schedule in so many drawn afresh.
+// draw draws one of afresh schedules independently of the others.
 func (sc *Scenario) draw(t *testing.T, seed uint64, schedules, afresh int) (r Report) {
 	begin := time.Now()
 	from := sc.prepare(t)
@@ -41,21 +41,21 @@ func (sc *Scenario) draw(t *testing.T, seed uint64, schedules, afresh int) (r Re
 	return r
 }
 
-// finds are the schedules that have shown something first.
+// finds are the schedules that have shown something new.
 type finds struct {
 	sights map[simnfs.Sum]struct{}
 	all    []*find
 }
 
-// find is one of them.
+// find is such a schedule.
 type find struct {
 	choices Choices
-	length  int // of all that was chosen
-	first   int // how much of it before the first that was new
-	tried   int // how often others were made of it
+	length  int // number of its choices
+	first   int // number of choices before the first new observation
+	tried   int // number of variations made of it
 }
 
-// next is drawn afresh, or made of the find of which the least has been made, the latest of these.
+// next draws a schedule, or varies the find with the fewest variations, the latest one of these.
 func (f *finds) next(random *rand.Rand, afresh int) schedule {
 	if afresh == 1 || len(f.all) == 0 || random.IntN(afresh) == 0 {
 		return schedule{random: random, odds: 4 << random.IntN(5)}
@@ -73,15 +73,15 @@ func (f *finds) next(random *rand.Rand, afresh int) schedule {
 	return from.varied(random)
 }
 
-// goesOn repeats it to shortly before it was new, for only then it is seen what a choice has led to, and draws
-// what comes after that.
+// goesOn repeats a find until shortly before its new observation, because a choice only shows its effect
+// later, and draws the rest.
 func (f *find) goesOn(random *rand.Rand) schedule {
 	given := maps.Clone(f.choices)
 	maps.DeleteFunc(given, func(at, _ int) bool { return at >= f.first })
 	return schedule{given: given, repeated: f.first - random.IntN(4), random: random, odds: 2 << random.IntN(5)}
 }
 
-// varied leaves out up to two of the choices, for there are bounds of how many may be made, and draws a few others.
+// varied drops up to two of the choices, whose number is limited, and draws a few others.
 func (f *find) varied(random *rand.Rand) schedule {
 	given := maps.Clone(f.choices)
 	places := slices.Sorted(maps.Keys(given))
@@ -91,7 +91,7 @@ func (f *find) varied(random *rand.Rand) schedule {
 	return schedule{given: given, random: random, odds: max(f.length>>random.IntN(3), 4)}
 }
 
-// add keeps what a schedule has shown, and the schedule if it was the first.
+// add records the observations of a schedule, and the schedule if one is new.
 func (f *finds) add(w *World) {
 	first := len(w.schedule.taken)
 	known := len(f.sights)
@@ -106,7 +106,7 @@ func (f *finds) add(w *World) {
 	}
 }
 
-// looks notes what a schedule that is drawn has come to.
+// looks records an observation of a drawn schedule.
 func (w *World) looks() {
 	if w.schedule.random == nil {
 		return
@@ -119,8 +119,8 @@ func (w *World) looks() {
 	}
 }
 
-// sight is what can be seen without a clock, and without telling apart what one actor has made: what is on the
-// server, by its names, and who believes. There are few enough of them that most schedules show no new one.
+// sight hashes an observation without times and without distinguishing an actor's objects: the names on the
+// server, and which actors rely on a lock. It has few enough values that most schedules show no new one.
 func (w *World) sight() simnfs.Sum {
 	if w.shape == 0 {
 		w.shape = w.Server.Named(simnfs.View{

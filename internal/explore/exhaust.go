@@ -10,19 +10,19 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// Level is how much was played of the schedules with so many faults and preemptions.
+// Level counts the schedules with some number of faults and preemptions.
 type Level struct {
 	Faults, Preemptions int
-	Schedules, Left     int // Left: those that are known to be missing; each leads to more
+	Schedules, Left     int // Left: known schedules that were not played; each leads to more
 }
 
 func (l Level) String() string {
 	return fmt.Sprintf("%d preemptions and %d faults: %d, and %d left", l.Preemptions, l.Faults, l.Schedules, l.Left)
 }
 
-// Exhaust plays every schedule within the bounds, as long as limit lasts: those without a fault
-// or a preemption first, then those with one, and so on. So what is left when the limit ends is
-// the most far-fetched, and few states are come to in a worse way first.
+// Exhaust plays every schedule within the bounds until the limit: first those without a fault or a
+// preemption, then those with one, and so on. So those left at the limit are the least likely ones, and
+// few states are first reached at a higher cost than needed.
 func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) Report {
 	if sc.Faults > mostFaults {
 		t.Fatalf("more than %d faults", mostFaults)
@@ -48,7 +48,7 @@ func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) Report {
 	return s.told(t)
 }
 
-// search is what its workers share.
+// search is the shared state of the workers.
 type search struct {
 	scenario *Scenario
 	begin    time.Time
@@ -61,16 +61,16 @@ type search struct {
 	busy   int
 	forks  forks
 	levels map[[2]int8]*level // by faults and preemptions
-	order  []*level           // the cheapest first
+	order  []*level           // by increasing cost
 	report Report
 	wrong  *World
 	over   bool
 }
 
-// level are the schedules of some cost.
+// level has the schedules of one cost.
 type level struct {
 	Level
-	open uint32 // the forks that are to be played
+	open uint32 // the forks to play
 }
 
 func (s *search) work(t *testing.T) {
@@ -83,7 +83,7 @@ func (s *search) work(t *testing.T) {
 	}
 }
 
-// next is the cheapest that is open. Others may come of what is being played.
+// next returns the cheapest open schedule. Schedules that are being played may add others.
 func (s *search) next() (next prefix, at *level, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *search) next() (next prefix, at *level, more bool) {
 	}
 }
 
-// latest is that of a level that is open.
+// latest returns the last one of an open level.
 func (s *search) latest(at *level) prefix {
 	next := s.forks.at(at.open).take()
 	if at.Left--; next.choices == 0 {
@@ -134,8 +134,8 @@ func (s *search) played(w *World, p prefix, at *level) {
 	s.branch(w, p)
 }
 
-// branch opens all that differs from what was played in one choice behind what was given. Another
-// order is held until it may make a difference.
+// branch opens all schedules that differ from a played one in one choice after the given ones. It holds
+// another order until that may make a difference.
 func (s *search) branch(w *World, p prefix) {
 	faults, preemptions := int8(0), int8(0)
 	everyOrder := s.scenario.EveryOrder || s.scenario.threads()

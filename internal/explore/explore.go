@@ -1,13 +1,12 @@
 // Package explore runs real code against a simulated NFS server in every order, for tests.
 //
-// Actors are goroutines in a bubble of testing/synctest that stop before each request; one
-// at a time goes on, as a schedule says. So no time passes but what an actor sleeps, an
-// hour costs nothing, and the code under test needs no seams: its clocks are the bubble's.
+// Actors are goroutines in a testing/synctest bubble that stop before each request; one at a time
+// continues, in the order of a schedule. Time only passes when all actors sleep, so an hour costs nothing,
+// and the code under test needs no hooks: it uses the bubble's clocks.
 //
-// A schedule is a list of choices: who goes on, and what becomes of his request. The
-// default, 0, is that the same actor goes on and nothing happens, so a schedule is told by
-// the few choices that differ, which is what a failure prints, and what [Scenario.Replay]
-// takes.
+// A schedule is a list of choices: which actor continues, and the fate of its request. The default, 0,
+// means that the same actor continues without a fault. So a schedule is given by the few choices that
+// differ, which a failure prints, and [Scenario.Replay] accepts.
 package explore
 
 import (
@@ -18,123 +17,121 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// Scenario is who does what, and how far it is explored.
+// Scenario is the actors' programs, and the bounds of the exploration.
 type Scenario struct {
 	Actors []Program
 	Mount  simnfs.Options
-	// Prepare is what each actor has done before: no request of it is a choice. May be nil.
+	// Prepare is the earlier history of each actor: its requests have no choices. May be nil.
 	Prepare func(a *Actor)
-	// Alike says that the first so many actors differ in nothing but their names. Then each schedule in
-	// which they change places is the same, and of those that have not begun only the first
-	// begins. They must have the same memory for that, so after Prepare all mount the directory
-	// anew, and Remembers is what they do before they begin: it changes nothing.
+	// Alike is how many of the first actors differ only in their names. Schedules in which they change
+	// places are equal, so of those that have not begun only the first begins. They must have the same
+	// cache for that, so after Prepare all mount the directory again, and Remembers is what they do
+	// before they begin, without changes.
 	Alike     int
 	Remembers func(a *Actor)
-	// Preemptions are how often an actor may be left for another that could have gone on;
-	// Faults, of the given Kinds, how often a request may meet one. Who wakes, or begins, at the same time as others
-	// may go on first or last for nothing; with InTurn the first of the Actors does, and it is a preemption,
-	// too, if another does.
+	// Preemptions is how often an actor may be left for another one although it could continue; Faults,
+	// of the given Kinds, is how many requests may meet one. Of actors that wake or begin at the same
+	// time any may run first for free; with InTurn the first of the Actors does, and another choice is
+	// a preemption, too.
 	Preemptions, Faults int
 	InTurn              bool
 	Kinds               []Fate
-	// Pause is how long somebody stands still who does: longer than any TTL. Nap is shorter.
+	// Pause is how long an actor pauses: longer than any TTL. Nap is shorter.
 	Pause, Nap time.Duration
-	// Down is for how long a server that forgets is away.
+	// Down is how long a server that forgets is down.
 	Down time.Duration
-	// Delay is how late a late request is carried out; 0 is a pause. Grace is for how long a
-	// server that comes back lets nobody open, rename or remove anything.
+	// Delay is the delay of a late request, Pause if 0. Grace is how long a restarted server rejects
+	// opens, renames and removals.
 	Delay, Grace time.Duration
-	// Serves says what kind of a server it is; nil: one that keeps fine times, and has a rename
-	// replace an empty directory.
+	// Serves configures the server. If nil, it keeps exact times, and its rename replaces an empty
+	// directory.
 	Serves func(*simnfs.Server)
-	// Whole has the server's times look as if they had a step of seconds, at the times of the grid.
+	// Whole makes the server's times look as if they had whole seconds, at the times of the grid.
 	Whole bool
-	// Grid is what wake-ups are rounded up to: those who could meet do.
+	// Grid rounds wake-ups up, so that those that could coincide do.
 	Grid time.Duration
-	// Looks says that actors look at clocks only by [Actor.Now] and [Actor.Looks], in this package, and by what their
-	// clients remember. Then of those who stand still behind a request only those are played that
-	// look at one before the next: others may as well stand still before that. It does not count where
-	// somebody has Threads.
+	// Looks means that actors only read clocks by [Actor.Now] and [Actor.Looks], in this package, and
+	// through their clients' caches. Then a pause after a request is only played if the actor reads a clock
+	// before its next request: otherwise a pause before that request is equivalent. It has no effect if
+	// an actor has Threads.
 	Looks bool
-	// Private says of which requests nobody else learns; nil: of none. There is no choice.
+	// Private reports which requests no other actor can observe; if nil, none. They have no choice.
 	Private func(simnfs.Request) bool
-	// Remember goes on from no state twice, and leaves out orders that come to the same: see the
-	// comments at arrival and at node. What the scenario checks may excuse more after more faults,
-	// and no less.
+	// Remember continues from no state twice, and skips equivalent orders: see the comments at arrival and
+	// at node. The scenario's checks may excuse more after more faults, and no less.
 	Remember bool
-	// EveryOrder plays also what only comes to the same in another order, which Remember leaves out
-	// but where somebody has Threads.
+	// EveryOrder also plays equivalent orders, which Remember skips unless an actor has Threads.
 	EveryOrder bool
-	// Workers play at the same time; 0 is one.
+	// Workers is the number of schedules that are played at the same time; 0 means 1.
 	Workers int
-	// Most bounds one schedule: what takes more requests is stuck.
+	// Most limits the requests of one schedule; a longer one is stuck.
 	Most int
-	// Owns says whether the server has what an actor believes to have, as it must after each
-	// request that changes something; nil: it is not asked. What it gives tells what is wrong.
+	// Owns checks, after each request that changes something, that the server has the lock on which an
+	// actor relies. It returns what is wrong. May be nil.
 	Owns func(w *World, a *Actor) (wrong string)
-	// Always is asked the same of the world as a whole; nil: nothing.
+	// Always checks the whole world in the same way. May be nil.
 	Always func(w *World) (wrong string)
-	// Excuses says what the checks make of the past: see [Past]. With it, what happened when counts only
-	// as how long ago that is, and states that differ in nothing else are one. The checks, and what
-	// actors do, must then depend on nothing else that was, and on no time of day. nil: on the faults that
-	// were met, whatever they were, and on how late it is.
+	// Excuses returns the past as far as it matters for checks: see [Past]. With it, times only count
+	// relative to now, and states that differ in nothing else are equal. The checks and the actors must
+	// then depend on nothing else in the past, and on no time of day. Without it checks may depend on all
+	// faults so far, and on the time.
 	Excuses func(w *World) Past
-	// Ages says of what is made at a path whether anybody asks for its times, but right when he changes it;
-	// nil: of everything. It counts with Excuses.
+	// Ages reports, by the path at which an object was created, whether any actor reads its times other
+	// than right after changing it; if nil, of all objects. It is used with Excuses.
 	Ages func(made string) bool
-	// Facts makes what a run notes for such questions; nil: nothing.
+	// Facts returns a new value for a run's notes, for use in checks. May be nil.
 	Facts func() any
-	// Lax lets two believe at the same time.
+	// Lax allows two actors to rely on a lock at the same time.
 	Lax bool
-	// AtEnd checks what is left when all have ended; nil: nothing.
+	// AtEnd checks the state when all actors have ended. May be nil.
 	AtEnd func(w *World)
 
-	fields sync.Map // of types, as digests are made of them
+	fields sync.Map // fields by type, for digests
 }
 
-// Program is what an actor does, on a host of its own or, if it is named, on one that it shares
-// with others.
+// Program is an actor's program, on a host of its own or, if Host is set, on a host that may be shared.
 type Program struct {
 	Name string
 	Host string
 	Run  func(a *Actor)
-	// Threads says that several goroutines of it make requests, which it does through
-	// [Actor.FS]. Its host is its own.
+	// Threads means that several of its goroutines make requests, through [Actor.FS]. Its host must be
+	// its own.
 	Threads bool
 }
 
-// threads says that somebody has several goroutines.
+// threads reports whether any actor has several goroutines.
 func (sc *Scenario) threads() bool {
 	return slices.ContainsFunc(sc.Actors, func(p Program) bool { return p.Threads })
 }
 
-// Fate is what becomes of a request.
+// Fate is what happens to a request.
 type Fate int
 
 // The fates.
 const (
 	Answered  Fate = iota
 	Crash          // the actor ends before it
-	Pause          // it stands still before it
-	Slow           // it stands still after it
-	Nap            // it naps before it
-	Doze           // it naps after it
+	Pause          // the actor pauses before it
+	Slow           // the actor pauses after it
+	Nap            // the actor naps before it
+	Doze           // the actor naps after it
 	Jump           // the server's clock is set forward before it, by ten pauses
-	Forgets        // the server crashes before it, and forgets what was done lately, as with async
-	Away           // the server is away for a nap from here on, and then has its grace period
-	AwayAhead      // the same, and when it is back its clock has been set forward by ten pauses
-	Lost           // carried out, and answered EIO
-	Failed         // not carried out, and answered EIO
-	Twice          // carried out twice, and answered the second time
-	Again          // the same, with a nap in between: a server that restarted has forgotten what it answered
-	Late           // answered EIO, and carried out after a pause
-	Refused        // a rename is carried out, and its repetition refused by a server that looks at the target first
+	Forgets        // the server crashes before it, and loses recent changes, as with async
+	Away           // the server is down for a nap from here on, and then has its grace period
+	AwayAhead      // as Away, and afterwards its clock is ten pauses ahead
+	Lost           // executed, and answered EIO
+	Failed         // not executed, and answered EIO
+	Twice          // executed twice, and answered the second time
+	Again          // as Twice, with a nap in between: a server that restarted has lost its reply cache
+	Late           // answered EIO, and executed after a pause
+	Refused        // a rename is executed, and its repetition fails on a server that checks the target first
 )
 
 func (f Fate) String() string {
 	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "AGAIN", "LATE", "REFUSED"}[f]
 }
 
-// onlyChanges says of which fates only requests can tell that change something: of others the client asks
-// again, and what it remembers is the answer to that, as after a pause. That they fail for good is not played.
+// onlyChanges reports whether a fate only makes a difference for requests that change something. Other
+// requests are repeated by the client, and their result is cached, as after a pause. Their permanent failure
+// is not played.
 func (f Fate) onlyChanges() bool { return f >= Lost }

@@ -16,7 +16,7 @@ import (
 
 const tenure = 10 * time.Second
 
-// toy is a scenario in which two do the same.
+// toy is a scenario with two equal actors.
 func toy(run func(*explore.Actor, vfs.Dir)) *explore.Scenario {
 	program := func(a *explore.Actor) {
 		dir, err := a.OpenDir("/")
@@ -32,7 +32,7 @@ func toy(run func(*explore.Actor, vfs.Dir)) *explore.Scenario {
 	}
 }
 
-// lookBeforeMake is a lock that is wrong: somebody else may make it after the look.
+// lookBeforeMake is a wrong lock: another actor may create it after the look.
 func lookBeforeMake(a *explore.Actor, dir vfs.Dir) {
 	if _, err := dir.StatName("lock"); !errors.Is(err, fs.ErrNotExist) {
 		return
@@ -42,15 +42,15 @@ func lookBeforeMake(a *explore.Actor, dir vfs.Dir) {
 	}
 }
 
-// makeOnce is one that is right, as long as nobody stands still.
+// makeOnce is a right one, as long as no actor pauses.
 func makeOnce(a *explore.Actor, dir vfs.Dir) {
 	if dir.Mkdir("lock", 0o777) == nil {
 		a.Believe(time.Now().Add(tenure))
 	}
 }
 
-// breakByAge is right in every order, and wrong if a holder stands still: it believes from
-// when the answer came.
+// breakByAge is right in every order, and wrong if a holder pauses: it relies on the lock from the time of
+// the reply.
 func breakByAge(a *explore.Actor, dir vfs.Dir) {
 	for dir.Mkdir("lock", 0o777) != nil {
 		if info, err := dir.StatName("lock"); err == nil && !time.Now().Before(info.ModTime.Add(tenure)) {
@@ -64,7 +64,7 @@ func breakByAge(a *explore.Actor, dir vfs.Dir) {
 	_ = dir.Rmdir("lock")
 }
 
-// What is wrong is found, told by the one choice that it takes, and found again by that.
+// A violation is found, reduced to the one choice that it needs, and reproduced with that.
 func TestWrongLockIsFoundAndShrunk(t *testing.T) {
 	sc := toy(lookBeforeMake)
 	found := sc.Exhaust(t, time.Minute)
@@ -92,7 +92,7 @@ func TestRightLockIsShownRight(t *testing.T) {
 	require.True(t, r.Complete)
 }
 
-// Some mistakes need somebody who stands still for long enough.
+// Some bugs only appear after a long pause.
 func TestFaultsAreTried(t *testing.T) {
 	sc := toy(breakByAge)
 	r := sc.Exhaust(t, time.Minute)
@@ -102,8 +102,8 @@ func TestFaultsAreTried(t *testing.T) {
 	require.Contains(t, sc.Exhaust(t, time.Minute).Violation, "I1: ")
 }
 
-// Each schedule within the bounds is played, and none twice: those of two who make three
-// requests each, and may be left for the other whenever that can go on.
+// Each schedule within the bounds is played, and none twice: those of two actors with three requests each,
+// and switches whenever the other one can continue.
 func TestEveryOrderOnce(t *testing.T) {
 	sc := toy(func(_ *explore.Actor, dir vfs.Dir) {
 		for range 3 {
@@ -119,7 +119,7 @@ func TestEveryOrderOnce(t *testing.T) {
 	require.Equal(t, choose(8, 4), r.Schedules, "each begins, and makes three requests")
 }
 
-// choose is the number of ways to take k of n.
+// choose returns the number of ways to take k of n.
 func choose(n, k int) int {
 	if k == 0 || k == n {
 		return 1
@@ -127,7 +127,8 @@ func choose(n, k int) int {
 	return choose(n-1, k-1) + choose(n-1, k)
 }
 
-// What takes many choices of which each shows something is come to step by step, where it is hardly ever drawn at once.
+// A violation that needs many choices, each with a visible effect, is reached step by step, although it is
+// hardly ever drawn at once.
 func TestGuideGoesOnFromWhatIsNew(t *testing.T) {
 	const steps = 8
 	sc := toy(nil)
@@ -146,7 +147,7 @@ func TestGuideGoesOnFromWhatIsNew(t *testing.T) {
 		a.Sleep(time.Second)
 		for range steps {
 			if _, err := dir.StatName(strconv.Itoa(seen)); err == nil {
-				seen++ // for which it has to go on before it is removed, at that very time
+				seen++ // it must continue at that very time, before the removal
 				_ = dir.Mkdir("seen "+strconv.Itoa(seen), 0o777)
 			}
 			a.Sleep(2 * time.Second)
@@ -163,18 +164,18 @@ func TestGuideGoesOnFromWhatIsNew(t *testing.T) {
 	require.Equal(t, found.Schedules, sc.Guide(t, 1, 2000).Schedules, "the same seed draws the same")
 }
 
-// What does not end is told.
+// A schedule without an end is reported.
 func TestStuck(t *testing.T) {
 	sc := toy(func(a *explore.Actor, dir vfs.Dir) {
-		for dir.Mkdir("lock", 0o777) != nil { // and nobody removes it
+		for dir.Mkdir("lock", 0o777) != nil { // no actor removes it
 			a.Sleep(time.Second)
 		}
 	})
 	require.True(t, strings.HasPrefix(sc.Exhaust(t, time.Minute).Violation, "stuck: "))
 }
 
-// What is not gone on from leaves out no end: with and without it, the same is found, and the
-// schedules come to the same states in the end.
+// Skipping known states loses no outcome: with and without it, the same violations are found, and the
+// schedules have the same final states.
 func TestWhatIsRememberedLeavesOutNoEnd(t *testing.T) {
 	ends := func(remember bool) (ends map[string]bool, r explore.Report) {
 		sc := toy(breakByAge)

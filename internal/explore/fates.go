@@ -2,24 +2,24 @@ package explore
 
 import "github.com/multilock/go/internal/simnfs"
 
-// trail is what an actor has left where others may find it, in one schedule.
+// trail is what an actor has left in one schedule where other actors may find it.
 type trail struct {
-	changes int        // by requests that change something
-	opens   simnfs.Sum // what is open to its host
-	notes   simnfs.Sum // what the scenario notes
+	changes int        // number of requests that change something
+	opens   simnfs.Sum // what its host has open
+	notes   simnfs.Sum // the scenario's facts
 }
 
-// sameAs says that a fate comes to the same as another that is tried, or as none.
+// sameAs reports whether a fate has the same effect as another one that is tried, or as none.
 //
-// An actor that crashes before a request leaves what it would have left by a crash before an earlier
-// one, if it has changed nothing, and has the same open, since. What others do in between they may do
-// after that crash, for nobody can tell the difference, and at no more preemptions: some are not needed
-// to let the actor go on. What it knew is forgotten either way, for it has its host to itself.
-// What it believed meanwhile is compared with the belief of others, and with the server, in the
-// schedule without the crash, where nothing more is excused.
+// A crash before a request leaves the same state as a crash before an earlier request, if the actor has
+// changed nothing since, and has the same files open. Other actors can do after the earlier crash what they
+// do in between, because they cannot distinguish the two, with no more preemptions: some are no longer
+// needed to let the actor continue. The actor's cache is lost in both cases, because the host is its own.
+// Whether it relied on a lock in between is compared with other actors and the server in the schedule
+// without the crash, where no more is excused.
 //
-// That a touch is carried out twice at one time makes no difference: the second leaves the times of the
-// first, and of the directory a client of version 4 remembers nothing else.
+// A touch that is executed twice at one time makes no difference: the second one leaves the times of the
+// first, and a version 4 client caches nothing else of the directory.
 func (w *World) sameAs(c *call, kind Fate) bool {
 	if w.states == nil || w.threads || w.scenario.EveryOrder {
 		return false
@@ -42,7 +42,7 @@ func (w *World) sameAs(c *call, kind Fate) bool {
 	return false
 }
 
-// shares says that an actor's host is that of others, too.
+// shares reports whether an actor shares its host.
 func (a *Actor) shares() bool {
 	for _, b := range a.world.actors {
 		if b != a && b.Client == a.Client {

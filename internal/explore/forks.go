@@ -7,29 +7,29 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// fork are the choices at one place in a schedule that were not made there, and cost the same. There are
-// many, so a fork is small.
+// fork has the alternative choices of equal cost at one place in a schedule. There are many forks, so they
+// are small.
 type fork struct {
 	trunk               *trunk
-	from                uint32 // the state in which the choice is made, if that is known
-	next                uint32 // of the forks that are open, or held, with this one
+	from                uint32 // the state in which the choice is made, if known
+	next                uint32 // of the open or held forks in the same list
 	choices             uint16
-	at, rests           uint16 // the place, and how often somebody had rested before
-	faults, preemptions int8   // what comes of it takes
+	at, rests           uint16 // the place, and the number of rests before it
+	faults, preemptions int8   // cost of the resulting schedule
 }
 
-// trunk is what schedules have in common that differ from one that was played in one choice: what that
-// was given, and what those who rested knew. It is made of the trunk of the schedule from which that one
-// differed, so it is told by how it does.
+// trunk is the common part of schedules that differ in one choice from one that was played: its given
+// choices, and the states at its rests. A trunk is stored as the difference from the trunk of the schedule
+// from which that one branched off.
 type trunk struct {
-	above  *trunk // nil: of the schedule without a choice
+	above  *trunk // nil for the schedule without given choices
 	rests  []simnfs.Sum
-	at     uint16 // the place of its last choice, and how often somebody had rested before
+	at     uint16 // the place of its last choice, and the number of rests before it
 	rested uint16
 	choice uint8
 }
 
-// given are the choices of a trunk, and one more.
+// given returns the choices of a trunk and one more.
 func (t *trunk) given(at, choice int) Choices {
 	given := Choices{at: choice}
 	for ; t.above != nil; t = t.above {
@@ -38,7 +38,7 @@ func (t *trunk) given(at, choice int) Choices {
 	return given
 }
 
-// knew is what the first so many knew who rested.
+// knew returns the states at the first rests.
 func (t *trunk) knew(rests int) []simnfs.Sum {
 	if t.above == nil {
 		return slices.Clone(t.rests[:rests])
@@ -46,21 +46,21 @@ func (t *trunk) knew(rests int) []simnfs.Sum {
 	return append(t.above.knew(int(t.rested)), t.rests[:rests-int(t.rested)]...)
 }
 
-// prefix is how a schedule begins, and of which the rest is the default. It is a fork's, and one choice
-// of its; the first one has neither.
+// prefix is the start of a schedule, whose rest has the default choices: a fork with one of its choices.
+// The first schedule has neither.
 type prefix struct {
 	fork
 	choice uint8
 }
 
-// take takes one choice off a fork.
+// take takes one choice from a fork.
 func (f *fork) take() prefix {
 	choice := bits.TrailingZeros16(f.choices)
 	f.choices &^= 1 << choice
 	return prefix{*f, uint8(choice)} //nolint:gosec // a few
 }
 
-// length is that of what is given.
+// length returns the number of given choices.
 func (p *prefix) length() int {
 	if p.trunk == nil {
 		return 0
@@ -68,7 +68,7 @@ func (p *prefix) length() int {
 	return int(p.at) + 1
 }
 
-// schedule is what is to be played.
+// schedule returns the schedule to play.
 func (p *prefix) schedule() schedule {
 	if p.trunk == nil {
 		return schedule{given: Choices{}}
@@ -76,18 +76,18 @@ func (p *prefix) schedule() schedule {
 	return schedule{given: p.trunk.given(int(p.at), int(p.choice)), length: p.length(), from: p.from, rests: p.trunk.knew(int(p.rests))}
 }
 
-// grows is the trunk of what differs from a schedule that was played.
+// grows returns the trunk for schedules that branch off from this one after it was played.
 func (p *prefix) grows(rests []simnfs.Sum) *trunk {
 	return &trunk{above: p.trunk, at: p.at, choice: p.choice, rested: p.rests, rests: slices.Clone(rests[p.rests:])}
 }
 
-// forks are those that are open, or held: each list of them begins with the last, and is told by that one's number.
+// forks are all open or held forks, in linked lists. A list is the number of its last fork.
 type forks struct {
 	arena[fork]
 	free uint32
 }
 
-// push puts a fork before a list.
+// push adds a fork to a list.
 func (all *forks) push(list *uint32, f fork) {
 	number := all.free
 	if number == 0 {
@@ -99,7 +99,7 @@ func (all *forks) push(list *uint32, f fork) {
 	*all.at(number), *list = f, number
 }
 
-// pop takes the last fork off a list.
+// pop removes the last fork of a list.
 func (all *forks) pop(list *uint32) fork {
 	number := *list
 	f := *all.at(number)

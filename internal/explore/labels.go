@@ -7,17 +7,17 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// duration is one in a text for people.
+// duration matches a duration in a text for people.
 var duration = regexp.MustCompile(` for [0-9][0-9a-z.µ]*`)
 
-// written begins what a record says of when it was written, for people.
+// written precedes the time in a record, which is for people.
 const written = `"prepared":"`
 
-// tokenLength is that of a token, which is drawn, and differs each time.
+// tokenLength is the length of a token. Tokens are random, and differ in each run.
 const tokenLength = 36
 
-// labelled gives a text with each token replaced by who came with it first, and its number, and
-// without durations: what this machine itself took is in them.
+// labelled replaces each token in a text by its first user and a number, and removes durations, which
+// depend on the speed of this machine.
 func (w *World) labelled(text string) string {
 	if len(text) < tokenLength {
 		return text
@@ -57,10 +57,10 @@ func (w *World) relabelled(text string) string {
 	return b.String()
 }
 
-// numbered is a token as it is labelled.
+// numbered matches a labelled token.
 var numbered = regexp.MustCompile(`(token [A-Za-z]*).`)
 
-// likened is a text as it is labelled, without when it was written, and with all tokens of an actor alike.
+// likened labels a text, without the time of its writing, and with equal labels for all tokens of an actor.
 func (w *World) likened(text string) string {
 	return numbered.ReplaceAllString(withoutDate(w.labelled(text)), "$1")
 }
@@ -85,7 +85,7 @@ func (w *World) tokenName(token string) string {
 	return w.labels[token]
 }
 
-// sees gives names to the tokens of an actor that makes a request: those that are new are its.
+// sees labels the new tokens in a request with its actor.
 func (a *Actor) sees(r simnfs.Request) {
 	for text := r.Path; len(text) >= tokenLength; text = text[1:] {
 		if !isToken(text) {

@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// What an actor is about to do depends on what it has been told, and when: so all that vfs
-// answers is added to a sum of that. observed and observedFile do so.
+// The next action of an actor depends on the answers it has received, and on their times. So all results
+// of vfs calls are added to a hash, by observed and observedFile.
 
 // OpenDir implements vfs.FS.
 func (a *Actor) OpenDir(path string) (vfs.Dir, error) {
@@ -18,7 +18,7 @@ func (a *Actor) OpenDir(path string) (vfs.Dir, error) {
 	return a.observeDir(opened, err)
 }
 
-// learn adds an error, and the moment, and says what it was given.
+// learn adds an error and the time to the hash, and returns the error.
 func (a *Actor) learn(err error) error {
 	a.learns(time.Now())
 	if err == nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// prepared is a world in which nobody has begun: all that schedules have in common. They go on from a
-// copy of it, for nothing of it is in anybody's hands.
+// prepared is a world in which no actor has begun: the common start of all schedules, which continue from
+// copies of it.
 type prepared struct {
 	*World
 	took time.Duration
 }
 
-// prepare plays what comes before all schedules. It is nil if each has to do that for itself: where the
-// server keeps what it was, or something may be noted.
+// prepare plays what precedes all schedules. It returns nil if each schedule must do that itself: if the
+// server keeps its history, or there are facts.
 func (sc *Scenario) prepare(t *testing.T) *prepared {
 	if sc.Prepare == nil || sc.Facts != nil || sc.threads() || slices.Contains(sc.Kinds, Forgets) {
 		return nil
@@ -36,7 +36,7 @@ func (sc *Scenario) prepare(t *testing.T) *prepared {
 	return p
 }
 
-// world is one in which all is prepared, from scratch or as it was before.
+// world returns a world after the preparation, played now or copied.
 func (sc *Scenario) world(from *prepared) *World {
 	w := &World{
 		scenario: sc, threads: sc.threads(), arrived: make(chan struct{}, 1), late: make(chan func(), 100),
@@ -68,10 +68,10 @@ func (sc *Scenario) world(from *prepared) *World {
 	return w
 }
 
-// tokensBefore is more than anybody has made before all begin.
+// tokensBefore is more than any actor makes before all begin.
 const tokensBefore = 20
 
-// remount has all begin with the same memory.
+// remount makes all actors begin with the same cache.
 func (w *World) remount() {
 	for i, a := range w.actors {
 		mount := w.scenario.Mount
@@ -88,7 +88,7 @@ func (w *World) remount() {
 	}
 }
 
-// begins leaves those out who begin as one does who is ready, too.
+// begins drops actors that begin exactly like another ready actor.
 func (w *World) begins(ready []*call) []*call {
 	if w.states == nil || w.scenario.EveryOrder {
 		return ready
@@ -98,14 +98,14 @@ func (w *World) begins(ready []*call) []*call {
 	})
 }
 
-// beginsAs says that an actor has not begun, and is like others.
+// beginsAs reports whether an actor has not begun, and is like others.
 func (c *call) beginsAs() bool {
 	return c.request.Kind == start && c.actor.column < c.actor.world.scenario.Alike
 }
 
 func (w *World) serverTime() time.Time { return time.Now().Add(w.ahead) }
 
-// copies takes over what was prepared.
+// copies copies the prepared world.
 func (w *World) copies(from *prepared) {
 	time.Sleep(from.took)
 	w.labels = maps.Clone(from.labels)
@@ -124,7 +124,7 @@ func (w *World) copies(from *prepared) {
 	}
 }
 
-// actor is one that has not begun.
+// actor returns an actor that has not begun.
 func (w *World) actor(column int, p Program) *Actor {
 	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, threads: p.Threads, trails: map[trail]int{}}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -135,7 +135,7 @@ func (w *World) actor(column int, p Program) *Actor {
 	return a
 }
 
-// transportOf is the way to the server of an actor's host.
+// transportOf returns the transport of an actor's host.
 func (w *World) transportOf(a *Actor, p Program) simnfs.Transport {
 	if p.Threads {
 		return a.transport // the host is its own
@@ -143,7 +143,7 @@ func (w *World) transportOf(a *Actor, p Program) simnfs.Transport {
 	return w.transport
 }
 
-// mount has an actor on its host, and what it has done before done.
+// mount creates an actor on its host, and runs its preparation.
 func (w *World) mount(column int, p Program) {
 	a := w.actor(column, p)
 	for _, b := range w.actors[:column] {

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// Choices are those of a schedule that are not 0, by their place.
+// Choices are the choices of a schedule that are not 0, by their place.
 type Choices map[int]int
 
 func (c Choices) String() string {
@@ -27,28 +27,28 @@ func (c Choices) String() string {
 	return b.String() + "}"
 }
 
-// schedule answers choices, and keeps what they were.
+// schedule makes choices, and records them.
 type schedule struct {
 	given               Choices
-	length              int          // of what is given
-	from                uint32       // the state in which its last choice is made
-	rests               []simnfs.Sum // what those who rested before that knew
-	random              *rand.Rand   // draws what is not given; nil: 0
-	odds                int          // one choice in so many is not 0
-	repeated            int          // so many are as given
-	traced              bool         // it is played for its trace
+	length              int          // number of given choices
+	from                uint32       // the state in which the last given choice is made
+	rests               []simnfs.Sum // the states at the rests before that
+	random              *rand.Rand   // draws the other choices; 0 if nil
+	odds                int          // one choice of this many is not 0
+	repeated            int          // this many are as given
+	traced              bool         // record a trace
 	taken               []taken
 	preemptions, faults int
 }
 
-// taken is one choice, of how many, and what it costs not to take the default.
+// taken is one choice, the number of options, and the cost of not taking the default.
 type taken struct {
 	pick, of            uint8
 	preemptions, faults int8
-	rests               uint16 // how often somebody had rested before
-	at                  uint32 // the state in which it is made, if it was looked at
-	behind              uint16 // the choices to stand still behind the request
-	looked              bool   // and they make a difference: the actor looked at a clock before its next one
+	rests               uint16 // number of rests before it
+	at                  uint32 // the state in which it is made, if that was compared
+	behind              uint16 // bits of the options to pause after the request
+	looked              bool   // these make a difference: the actor read a clock before its next request
 }
 
 func (s *schedule) choose(n, preemptions, faults int) int {
@@ -68,7 +68,7 @@ func (s *schedule) choose(n, preemptions, faults int) int {
 	return pick
 }
 
-// repeats says that what was chosen so far is not all that is given.
+// repeats reports whether not all given choices have been made.
 func (s *schedule) repeats() bool { return len(s.taken) < s.length }
 
 func (s *schedule) choices() Choices {
@@ -81,15 +81,15 @@ func (s *schedule) choices() Choices {
 	return c
 }
 
-// Report is what a search found.
+// Report is the result of a search.
 type Report struct {
 	Schedules, Requests int
-	States              int     // that were told apart
-	Sights              int     // that schedules which were drawn have shown: see [World.sight]
-	Complete            bool    // there are no others within the bounds
-	Covered             []Level // what was played, by the bounds of it
+	States              int     // distinct states
+	Sights              int     // distinct observations of drawn schedules: see [World.sight]
+	Complete            bool    // all schedules within the bounds were played
+	Covered             []Level // schedules by their faults and preemptions
 	Took                time.Duration
-	Violation           string // "" if there is none
+	Violation           string // "" without one
 	Choices             Choices
 	Trace               string
 }
@@ -118,8 +118,8 @@ func (r *Report) count(w *World) {
 	r.Requests += w.steps
 }
 
-// found shrinks what failed: each choice is left out without which it still fails so. It is played again for
-// its trace.
+// found minimises a failing schedule: it drops each choice without which the same failure occurs. It plays
+// the result again for the trace.
 func (sc *Scenario) found(t *testing.T, r Report, w *World) Report {
 	least := sc.Replay(t, w.schedule.choices())
 	for smaller := true; smaller; {

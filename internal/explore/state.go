@@ -8,12 +8,11 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// state tells states of the world apart: those that are the same go on in the same ways. What
-// that takes, faults and preemptions, is not in it, and who went on last is not: see [states].
+// state hashes the state of the world: equal states have equal futures. It includes neither the cost,
+// faults and preemptions, nor the actor that ran last: see [states].
 //
-// Who has ended or crashed does nothing more, so what he was told is forgotten, and with it what
-// the client remembers that nobody else uses. (A request of his that is yet to be carried out has
-// a sum of its own.)
+// An actor that has ended or crashed does nothing more, so its knowledge is ignored, and with it those
+// cached data of its client that no other actor uses. (A late request of it has a hash of its own.)
 func (w *World) state() simnfs.Sum {
 	if w.threads {
 		return w.stateOfThreads()
@@ -33,9 +32,9 @@ func (w *World) state() simnfs.Sum {
 	return sum
 }
 
-// stateOfThreads tells states apart where an actor has several goroutines: by all that anybody was
-// ever told, for what a goroutine still knows of that is on its stack; by who went on last, and by
-// the faults that were met. What the scenario notes leads to contexts and the like, and is not looked at.
+// stateOfThreads hashes the state if an actor has several goroutines: all answers that actors have received,
+// because a goroutine may have them on its stack; the actor that ran last; and the faults so far. It omits
+// the scenario's facts, which refer to contexts and the like.
 func (w *World) stateOfThreads() simnfs.Sum {
 	sum := w.Server.State(w.view())
 	sum.Add(uint64(w.ahead))
@@ -57,7 +56,7 @@ func (w *World) stateOfThreads() simnfs.Sum {
 	return sum
 }
 
-// isDelayed is what is yet to be carried out, in any order.
+// isDelayed hashes the late requests, in any order.
 func (w *World) isDelayed() (late simnfs.Sum) {
 	for _, at := range w.delayed {
 		sum := at.sent
@@ -67,7 +66,7 @@ func (w *World) isDelayed() (late simnfs.Sum) {
 	return late
 }
 
-// state is what an actor knows, and at what it stands.
+// state hashes what an actor knows, and its pending call.
 func (a *Actor) state() (sum simnfs.Sum) {
 	if a.gone() {
 		return 0
@@ -75,7 +74,7 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	view := a.world.view()
 	sum.Add(uint64(a.State(view)))
 	if a.ended {
-		return sum // another of the same host uses it
+		return sum // another actor on the host uses the client
 	}
 	sum.Add(uint64(a.learnt))
 	view.Time(&sum, a.since)
@@ -93,21 +92,20 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	return sum
 }
 
-// jitter is more than the machine itself takes between two looks at the clocks, of which one is not the bubble's:
-// a belief is shorter by that.
+// jitter is more than the real time between two readings of the clocks, of which one is not the bubble's.
+// An actor relies on its lock for that much less.
 const jitter = 100 * time.Millisecond
 
-// gone says that an actor does nothing more, and that nobody uses what its client knows.
+// gone reports whether an actor does nothing more, and no other actor uses its client.
 func (a *Actor) gone() bool {
 	return !slices.ContainsFunc(a.world.actors, func(b *Actor) bool {
 		return b.Client == a.Client && (!b.ended || b.late > 0)
 	})
 }
 
-// Rest lets time pass, as Sleep does, and says that all that the actor does after that depends on
-// where it is in its program, and on what can be reached from the given values: what it was told
-// before, and cannot be reached from there, is forgotten. So those who came here in different
-// ways are in one state.
+// Rest is Sleep at a point after which the actor's behaviour only depends on its place in the program, and
+// on what can be reached from the given values. Earlier answers that are not reachable from them are
+// ignored, so actors that came here in different ways are in one state.
 func (a *Actor) Rest(d time.Duration, place string, knows ...any) {
 	until := a.wakes(d)
 	if a.world.scenario.Remember && !a.world.threads {
@@ -119,7 +117,7 @@ func (a *Actor) Rest(d time.Duration, place string, knows ...any) {
 	a.sleep(until)
 }
 
-// rest is what somebody knows who rests. Where a schedule repeats another, it is what it was.
+// rest hashes the knowledge of a resting actor. In a repeated part of a schedule it returns the known hash.
 func (w *World) rest(knows []any) (sum simnfs.Sum) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +131,7 @@ func (w *World) rest(knows []any) (sum simnfs.Sum) {
 	return sum
 }
 
-// forget has what an actor knows begin anew.
+// forget resets what an actor knows.
 func (a *Actor) forget() {
 	a.learnt, a.since = simnfs.Sum(a.column), time.Now() //nolint:gosec // a hash
 }
@@ -147,13 +145,12 @@ func (a *Actor) learns(t time.Time) {
 	view.Time(&a.learnt, t)
 }
 
-// view is how states are told apart now.
+// view returns which states are equal now.
 //
-// Where times are relative, so is what everybody does: a program that runs an hour later does the same an
-// hour later. (Wake-ups are rounded, and times may have a step: what now is by these counts.) What was
-// prepared is older than all that an actor makes, and than any limit: no lock is left of it, the
-// base's directories have no age that anybody asks for, and the client's memory of them has one
-// of its own.
+// If times are relative, so is all behaviour: a program does the same an hour later. (Wake-ups are rounded,
+// and times may have a tick: both are computed from the current time.) Prepared objects are older than
+// everything that an actor makes, and than any limit: no lock remains, no actor uses the age of the base's
+// directories, and the client's cache has an age of its own.
 func (w *World) view() simnfs.View {
 	view := simnfs.View{Label: w.label}
 	if w.relative {
@@ -163,7 +160,7 @@ func (w *World) view() simnfs.View {
 	return view
 }
 
-// end is how a schedule left the server, and who crashed. How long that was ago makes no difference then.
+// end hashes the server's state after a schedule, and which actors crashed, but not how long ago.
 func (w *World) end(ident func(uint64) uint64, rename func(string) string) (sum simnfs.Sum) {
 	view := w.view()
 	view.Ident, view.Label = ident, func(text string) string { return rename(w.labelled(text)) }
@@ -183,7 +180,7 @@ func (w *World) end(ident func(uint64) uint64, rename func(string) string) (sum 
 	return sum
 }
 
-// addNow adds what time it is.
+// addNow adds the current time.
 func (w *World) addNow(sum *simnfs.Sum) {
 	if !w.relative {
 		sum.AddTime(time.Now())
@@ -199,7 +196,7 @@ func (w *World) addNow(sum *simnfs.Sum) {
 	}
 }
 
-// digest is a hash of all that can be reached from a value.
+// digest hashes everything that can be reached from a value.
 func (w *World) digest(value any) simnfs.Sum {
 	if value == nil {
 		return 0

@@ -8,47 +8,46 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// states are those that were come to, by what that took: see [arrival].
+// states are the visited states, with the cost of reaching them: see [arrival].
 type states struct {
 	mu    *sync.Mutex
 	seen  map[simnfs.Sum]uint32 // the numbers of nodes, by their sums
 	nodes arena[node]
 	leads arena[lead]
-	ended map[simnfs.Sum]struct{} // states without a choice, and all that their end depends on
+	ended map[simnfs.Sum]struct{} // states without a choice, with all that their outcome depends on
 	forks *forks
-	opens func(fork) // has a schedule played
+	opens func(fork) // queues a schedule to play
 }
 
-// arrival is how a schedule has come to a state in which there is something to choose.
+// arrival describes how a schedule has reached a state with a choice.
 type arrival struct {
 	state       simnfs.Sum
 	past        Past
-	met         faults // none if the past says what matters of them
+	met         faults // empty if past covers it
 	faults      int
-	last        int // who went on last, if he can go on: others cost a preemption; -1: nobody does
+	last        int // the actor that ran last, if it can continue, so that others cost a preemption; else -1
 	preemptions int
 }
 
-// Past is what checks make of what was before a state.
+// Past is the past of a state as far as it matters for checks.
 type Past struct {
-	// Excused has a bit for each thing that is excused from now on.
+	// Excused has a bit for each kind of violation that is excused from now on.
 	Excused uint16
-	// Late is how much time has passed, less what was allowed for that.
+	// Late is how much time has passed, minus the time that is allowed for it.
 	Late time.Duration
-	// Asked is what else they will ask, as a number that differs if that does.
+	// Asked is a hash of the other data that checks use.
 	Asked uint64
 }
 
-// comes says whether a state is to be gone on from, and what is kept of it. It is not if all that
-// can follow follows from an arrival that is known, at no higher cost:
+// comes reports whether to continue from a state, and records the arrival. It returns false if everything
+// that can follow also follows from a known arrival at no higher cost:
 //
-//   - with as many faults or fewer, for more may follow yet;
-//   - with the same faults, or some of them, or where nothing is excused that is not after the others: what
-//     is wrong after few faults is wrong after more (of a [Scenario] that remembers that is asked); and
-//     as late, or later;
-//   - with as many preemptions, if the same actor went on last, or if nobody did who could go on,
-//     for then each goes on for nothing;
-//   - with fewer, if another went on last: that one is left, at the cost of one.
+//   - with no more faults, because more can still follow;
+//   - with a subset of the faults, or without excuses that the new arrival lacks: a violation after few
+//     faults is also one after more (required of a [Scenario] with Remember); and at least as late;
+//   - with no more preemptions, if the same actor ran last, or if the actor that ran last cannot continue,
+//     because then each choice is free;
+//   - with fewer preemptions, if another actor ran last: leaving that actor costs one.
 func (s *states) comes(at arrival) (number uint32, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,12 +71,12 @@ func (s *states) comes(at arrival) (number uint32, more bool) {
 	return number, true
 }
 
-// isBetter says that a state was come to now as it was before, but for less.
+// isBetter reports whether the state was reached now as before, but at a lower cost.
 func (n *node) isBetter(now *node) bool {
 	return n.who == now.who && n.faults == now.faults && n.excused == now.excused && n.met == now.met && n.late <= now.late && n.least >= now.least
 }
 
-// ends says that a state without a choice was come to before, in the same way.
+// ends reports whether a state without a choice was reached before in the same way.
 func (s *states) ends(at arrival) bool {
 	sum := at.state
 	for _, number := range []uint64{at.past.Asked, uint64(at.past.Excused), uint64(at.past.Late), uint64(at.last + 1), uint64(at.preemptions)} { //nolint:gosec // a hash
@@ -95,10 +94,10 @@ func (s *states) ends(at arrival) bool {
 	return false
 }
 
-// mostEnded bounds what they take of the memory, to a few hundred megabytes.
+// mostEnded limits the memory for ended, to a few hundred megabytes.
 const mostEnded = 16 << 20
 
-// covers says that all that can follow an arrival follows from a node.
+// covers reports whether everything that can follow an arrival follows from a node.
 func (n *node) covers(at *arrival) bool {
 	least := at.preemptions
 	if n.who >= 0 && int(n.who) != at.last {
@@ -108,20 +107,20 @@ func (n *node) covers(at *arrival) bool {
 		n.excused&^at.past.Excused == 0 && n.late >= at.past.Late && among(n.met, at.met)
 }
 
-// faults are those that were met, in order, four bits each.
+// faults are the faults so far, sorted, four bits each.
 type faults uint32
 
-// mostFaults are as many as there is room for.
+// mostFaults is how many fit.
 const mostFaults = 8
 
 func inOrder(met []Fate) (all faults) {
 	for _, fate := range slices.Sorted(slices.Values(met)) {
-		all = all<<4 | faults(fate) //nolint:gosec // there are fifteen
+		all = all<<4 | faults(fate) //nolint:gosec // there are fifteen fates
 	}
 	return all
 }
 
-// among says whether faults are some of others.
+// among reports whether some is a subset of all.
 func among(some, all faults) bool {
 	for ; all > 0; all >>= 4 {
 		if some&15 == all&15 {
@@ -131,7 +130,7 @@ func among(some, all faults) bool {
 	return some == 0
 }
 
-// sumOf is that of faults, in any order.
+// sumOf hashes faults in any order.
 func sumOf(met []Fate) (sum simnfs.Sum) {
 	for _, fate := range met {
 		one := simnfs.Sum(fate) //nolint:gosec // a hash
@@ -141,41 +140,40 @@ func sumOf(met []Fate) (sum simnfs.Sum) {
 	return sum
 }
 
-// node is a state, and what is known to follow at the same time.
+// node is a state, with what is known to follow at the same time.
 //
-// As long as nobody changes anything, in what order requests come makes no difference. So who else
-// could go on is held until there is something that a different order may change, in a schedule
-// that comes through this state, or through one to which that led at the same time:
+// As long as no actor changes anything, the order of requests makes no difference. So alternatives to the
+// actor that ran last are held until another order may make a difference, in a schedule through this
+// state, or through a state that it led to at the same time:
 //
-//   - Somebody is left before a request that changes nothing: what others do meanwhile, until he
-//     goes on, which is before time passes, makes no difference but if it changes something.
-//     Without that, he may as well be left behind that request, at the same cost. So it takes a
-//     change by another.
-//   - Before one that changes something: there it makes a difference, so it is done at once when
-//     that has been seen.
-//   - Nobody is left, for he who went on last cannot: it takes a change by anybody. Without that,
-//     all may do all that they will do in any order.
+//   - If that actor is left before a request that changes nothing, the others' actions before it
+//     continues (before time passes) only make a difference if they change something. Otherwise it may as
+//     well be left after that request, at the same cost. So the fork needs a change by another actor.
+//   - If it is left before a request that changes something, the order makes a difference, so the fork is
+//     opened as soon as that is known.
+//   - If no actor is left, because the one that ran last cannot continue, the fork needs a change by any
+//     actor. Otherwise all actors may act in any order.
 //
-// What an actor believes, and what it notes, counts as changes, for others are compared with it.
-// What it stands still for, or crashes before, changes nothing at that time.
+// The lock on which an actor relies, and its notes, count as changes, because other actors are compared
+// with them. A pause or a crash before a request changes nothing at that time.
 type node struct {
 	late    time.Duration
-	next    uint32 // the number of another with the same sum
-	above   uint32 // the number of the first lead from those that led here at the same time
+	next    uint32 // the number of another node with the same sum
+	above   uint32 // the number of the first lead from the states that led here at the same time
 	held    uint32 // the forks that are not known to make a difference
 	met     faults
 	excused uint16
 	changes uint16
 	faults  int8
 	least   int8
-	who     int8 // went on last, and can go on; -1: nobody
-	own     bool // he changes something by the request that he stands before
+	who     int8 // the actor that ran last, and can continue; -1 if there is none
+	own     bool // its pending request changes something
 }
 
-// lead is that a state led to another, and the number of another lead to that.
+// lead records that a state led to another one. next is the number of another lead to the same state.
 type lead struct{ from, next uint32 }
 
-// differs says whether another order may make a difference.
+// differs reports whether another order may make a difference.
 func (n *node) differs() bool {
 	if n.who < 0 {
 		return n.changes != 0
@@ -183,13 +181,13 @@ func (n *node) differs() bool {
 	return n.own || n.changes&^(1<<n.who) != 0
 }
 
-// differs says whether another order may make a difference in a state.
+// differs reports whether another order may make a difference in a state.
 func (s *states) differs(number uint32) bool { return s.nodes.at(number).differs() }
 
 // holds keeps a fork until it may make a difference.
 func (s *states) holds(f fork) { s.forks.push(&s.nodes.at(f.from).held, f) }
 
-// leadsTo notes that one state leads to another at the same time.
+// leadsTo records that one state leads to another at the same time.
 func (s *states) leadsTo(from, to uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +206,7 @@ func (s *states) leadsTo(from, to uint32) {
 	s.change(from, n.changes)
 }
 
-// changed notes that somebody has changed something behind a state.
+// changed records a change by an actor after a state.
 func (s *states) changed(number uint32, column int) {
 	if number == 0 {
 		return
@@ -240,7 +238,7 @@ func (s *states) change(number uint32, by uint16) {
 	}
 }
 
-// release opens what was held in a state, in the order in which it was held.
+// release opens the forks that were held in a state, in the same order.
 func (s *states) release(n *node) {
 	if !n.differs() {
 		return

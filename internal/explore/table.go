@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// line is one of a trace.
+// line is a line of a trace.
 type line struct {
 	at     time.Duration
 	column int
-	format string // with its args a text, for those lines that are looked at
+	format string // with args, a text for lines that are printed
 	args   []any
 }
 
 const width = 60
 
-// long are the parts of tokens that a reader does not need.
+// long matches the part of a token that a reader does not need.
 var long = regexp.MustCompile(`-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// table is the trace: one column an actor, one line a request.
+// table formats the trace: a column for each actor, a line for each request.
 func (w *World) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%10s", "")

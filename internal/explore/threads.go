@@ -15,15 +15,15 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Several goroutines of one actor wake each other, so that more than one may run between two steps.
-// What they do in memory is left to them: it must come to the same in any order, and does, or the
-// same schedule would not be the same twice. But each stops before a call of the file system as well
-// as before its requests, and they are let into calls one after the other, in an order that does not
-// depend on which of them was faster. A crash ends the actor's context, and all its calls fail from
-// then on; what its goroutines still do nobody sees. Who stands still before a request does so with
-// all his requests, like a host that is stopped or cut off; who waits for a reply lets the others go on.
+// The goroutines of one actor wake each other, so several of them may run between two steps. Their order in
+// memory is not controlled: any order must give the same result, or a schedule could not be repeated. But
+// each goroutine stops before file system calls as well as before requests, and they enter calls one at a
+// time, in an order that does not depend on their speed. A crash ends the actor's context, and all its
+// calls fail after that; the effects of its goroutines are ignored. A goroutine that pauses before a
+// request pauses the whole actor, like a host that is stopped or cut off; one that waits for a reply lets
+// the others run.
 
-// FS is the file system as an actor has it, whether it has threads or not.
+// FS returns the actor's file system, with or without threads.
 func (a *Actor) FS() vfs.FS {
 	if a.threads {
 		return entered{a}
@@ -31,28 +31,28 @@ func (a *Actor) FS() vfs.FS {
 	return a
 }
 
-// Context ends when the actor crashes or, at the latest, with the schedule.
+// Context returns a context that ends when the actor crashes or, at the latest, with the schedule.
 func (a *Actor) Context() context.Context { return a.ctx }
 
-// Gone says that the actor has crashed, or ended.
+// Gone reports whether the actor has crashed or ended.
 func (a *Actor) Gone() bool {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
 	return a.Crashed || a.threads && a.ended
 }
 
-// Gate is a place at which others may go on first. It is false if the actor is gone.
+// Gate is a point at which other actors may run first. It returns false if the actor is gone.
 func (a *Actor) Gate(what string) bool {
 	return a.gate(simnfs.Request{Kind: what}) != Crash
 }
 
-// Rely has the actor believe as long as something says that it may.
+// Rely makes the actor rely on its lock as long as remaining is positive.
 func (a *Actor) Rely(remaining func() time.Duration) {
 	a.relies = remaining
 	a.Believe(time.Time{})
 }
 
-// inTurn is before what an actor stands, in the order in which it came to that.
+// inTurn returns the pending calls of an actor, in the order of their steps.
 func (a *Actor) inTurn() []*call {
 	slices.SortStableFunc(a.waits, func(b, c *call) int {
 		return cmp.Or(b.since-c.since, cmp.Compare(b.request.Kind, c.request.Kind), cmp.Compare(unmarked(b.request.Path), unmarked(c.request.Path)), cmp.Compare(b.where, c.where))
@@ -60,7 +60,7 @@ func (a *Actor) inTurn() []*call {
 	return a.waits
 }
 
-// caller tells goroutines apart that make the same call, by the way on which they came to it.
+// caller distinguishes goroutines that make the same call, by their call stacks.
 func caller() (sum simnfs.Sum) {
 	var at [64]uintptr
 	for _, pc := range at[:runtime.Callers(3, at[:])] {
@@ -69,7 +69,7 @@ func caller() (sum simnfs.Sum) {
 	return sum
 }
 
-// unmarked is a path without its tokens, which are drawn.
+// unmarked returns a path without its tokens, which are random.
 func unmarked(path string) string {
 	for at := 0; len(path)-at >= tokenLength; at++ {
 		if isToken(path[at:]) {
@@ -79,7 +79,7 @@ func unmarked(path string) string {
 	return path
 }
 
-// hold has all goroutines of an actor stand still. One that is alone does so by itself.
+// hold pauses all goroutines of an actor. An actor with a single goroutine pauses by itself.
 func (w *World) hold(a *Actor, d time.Duration) {
 	if a.threads {
 		a.stopped = time.Now().Add(d)
@@ -87,8 +87,8 @@ func (w *World) hold(a *Actor, d time.Duration) {
 	}
 }
 
-// admit closes what was closed, ends all calls of those who are gone, and lets the goroutines of
-// others into calls, one after the other.
+// admit runs pending closes, ends all calls of actors that are gone, and lets the goroutines of the other
+// actors enter calls, one at a time.
 func (w *World) admit() {
 	for {
 		w.mu.Lock()
@@ -107,7 +107,7 @@ func (w *World) admit() {
 	}
 }
 
-// entry is the next call that may begin, or that ends with its actor.
+// entry returns the next call that may begin, or that ends with its actor.
 func (w *World) entry() (c *call, fate Fate) {
 	for _, a := range w.actors {
 		gone := a.Crashed || a.ended
@@ -126,7 +126,7 @@ func (w *World) entry() (c *call, fate Fate) {
 	return nil, Answered
 }
 
-// enters waits until a goroutine may begin with a call.
+// enters waits until a goroutine may begin a call.
 func (a *Actor) enters(kind, path string) error {
 	if !a.started {
 		return nil
@@ -140,7 +140,7 @@ func (a *Actor) enters(kind, path string) error {
 	return nil
 }
 
-// entered is the file system as each goroutine of an actor has it.
+// entered is the file system for each goroutine of an actor.
 type entered struct{ actor *Actor }
 
 func (e entered) OpenDir(path string) (vfs.Dir, error) {
@@ -176,14 +176,14 @@ func done(a *Actor, kind, path string, do func() error) error {
 	return err
 }
 
-// closes has something closed before anybody goes on.
+// closes queues a close, to run before any actor continues.
 func (a *Actor) closes(close func() error) error {
 	if !a.started {
 		return close()
 	}
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
-	a.world.closed = append(a.world.closed, func() { _ = close() }) // nothing is asked of a server
+	a.world.closed = append(a.world.closed, func() { _ = close() }) // no request
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (d enteredDir) ListFiles(visit func(name string) bool) error {
 	return d.listed(d.Dir.ListFiles, visit)
 }
 
-// listed has names visited when the call is over: what is done with them may be calls.
+// listed calls visit after the list call: visit may make calls of its own.
 func (d enteredDir) listed(list func(func(string) bool) error, visit func(string) bool) error {
 	var names []string
 	err := done(d.actor, "list", d.Path(), func() error {

@@ -8,8 +8,8 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 )
 
-// step lets one actor go on to its next request. It is false if all have ended, or something
-// is wrong. Only while all stand still may it look at what they write.
+// step lets one actor run until its next request. It returns false if all have ended, or after a violation.
+// It may only read the actors' fields while all actors are blocked.
 func (w *World) step() bool {
 	synctest.Wait()
 	w.carryOut()
@@ -70,7 +70,7 @@ func (w *World) step() bool {
 	return true
 }
 
-// resume lets a goroutine go on. A crash is that of its whole process.
+// resume continues a goroutine. A crash applies to its whole process.
 func (w *World) resume(c *call, fate Fate) {
 	w.mu.Lock()
 	a := c.actor
@@ -85,7 +85,7 @@ func (w *World) resume(c *call, fate Fate) {
 	c.resume <- fate
 }
 
-// seenBefore says that the schedule has come to a state from which another one goes on.
+// seenBefore reports whether the schedule has reached a state from which another one continues.
 func (w *World) seenBefore(ready []*call) bool {
 	if w.states == nil || w.schedule.repeats() {
 		return false
@@ -109,8 +109,8 @@ func (w *World) seenBefore(ready []*call) bool {
 	return w.known
 }
 
-// endsAsBefore says that nothing can follow but what has followed from the same state already. It is asked
-// when time has passed, and there is nothing to choose.
+// endsAsBefore reports whether only known outcomes can follow. It is called when time has passed, and there
+// is no choice.
 func (w *World) endsAsBefore(ready []*call) bool {
 	later := w.later
 	w.later = false
@@ -121,7 +121,7 @@ func (w *World) endsAsBefore(ready []*call) bool {
 	return w.known
 }
 
-// arrival is how the schedule has come to a state.
+// arrival returns how the schedule has reached the current state.
 func (w *World) arrival(ready []*call) arrival {
 	at := arrival{state: w.state(), faults: w.schedule.faults, last: -1, preemptions: w.schedule.preemptions}
 	if w.relative {
@@ -135,7 +135,7 @@ func (w *World) arrival(ready []*call) arrival {
 	return at
 }
 
-// chooses says whether there is something to choose here.
+// chooses reports whether there is a choice here.
 func (w *World) chooses(ready []*call) bool {
 	others, fates := len(ready) > 1, w.schedule.faults < w.scenario.Faults
 	switch stays := ready[0].actor == w.last; {
@@ -148,17 +148,17 @@ func (w *World) chooses(ready []*call) bool {
 	return others || fates
 }
 
-// carryOut carries out the late requests whose time has come.
+// carryOut executes the late requests that are due.
 func (w *World) carryOut() {
 	for len(w.late) > 0 {
 		(<-w.late)()
 	}
 }
 
-// ready is before what somebody stands, that of the last one first, and that of the others in turn.
+// ready returns the pending calls, the last actor's first, and then those of the others in turn.
 func (w *World) ready() (ready []*call, living bool) {
 	w.admit()
-	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
+	w.mu.Lock() // an actor that wakes has not synchronised with the scheduler since it fell asleep
 	defer w.mu.Unlock()
 	first := 0
 	ready = w.calls[:0]
@@ -176,8 +176,8 @@ func (w *World) ready() (ready []*call, living bool) {
 	return ready, living
 }
 
-// wakes is before what somebody stands when time has passed. Who went on last before that counts no
-// more: it may be the outcome of an order that makes no other difference, and is not played (see [node]).
+// wakes returns the pending calls after time has passed. The actor that ran last no longer matters: it may
+// depend on an order that makes no other difference, and is not played (see [node]).
 func (w *World) wakes() (ready []*call) {
 	w.last = nil
 	ready, _ = w.ready()
@@ -189,25 +189,25 @@ func (w *World) wakes() (ready []*call) {
 
 func (w *World) private(c *call) bool { return w.isPrivate(c.request) }
 
-// isFateful says that a request may have another fate than to be answered.
+// isFateful reports whether a request may have another fate than Answered.
 func (w *World) isFateful(r simnfs.Request) bool { return r.Path != "" && !w.isPrivate(r) }
 
 func (w *World) isPrivate(r simnfs.Request) bool {
 	return w.scenario.Private != nil && w.scenario.Private(r)
 }
 
-// affects notes that an actor has changed something that another may see, or all have.
+// affects records that an actor, or the server, has changed something that others may see.
 func (w *World) affects(column int) {
 	if w.states != nil {
 		w.states.changed(w.at, column)
 	}
 }
 
-// all is who changes something if that is the server's fate.
+// all is the column of a change that is the server's fate.
 const all = -1
 
-// choose decides who goes on, and with which of his calls. Not to go on with what came first is a
-// preemption, of an actor or of one of its goroutines.
+// choose selects the actor to continue, and its call. Any choice but the first is a preemption of an actor
+// or of one of its goroutines.
 func (w *World) choose(ready []*call) *call {
 	cost := 0
 	if ready[0].actor == w.last {
@@ -228,7 +228,7 @@ func (w *World) oneOf(calls []*call, cost int) *call {
 	return calls[w.pick(len(calls), cost, 0)]
 }
 
-// pick is a choice in a state. One that was made before leads here from that state.
+// pick makes a choice. The last given choice continues from the state in which it was made.
 func (w *World) pick(of, preemptions, faults int) int {
 	s := &w.schedule
 	if len(s.taken) == s.length-1 {

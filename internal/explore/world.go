@@ -15,49 +15,49 @@ import (
 // World is one run of a scenario.
 type World struct {
 	Server *simnfs.Server
-	Facts  any // of the scenario
+	Facts  any // the scenario's facts
 
 	scenario  *Scenario
 	threads   bool // see Program.Threads
-	relative  bool // times count from now: see Scenario.Excuses
+	relative  bool // times are relative to now: see Scenario.Excuses
 	schedule  schedule
 	actors    []*Actor
 	last      *Actor
-	mu        sync.Mutex // guards what actors write when they come to a gate
-	closed    []func()   // what is to be closed before anybody goes on: see threads.go
+	mu        sync.Mutex // guards the fields that actors write at a gate
+	closed    []func()   // closes to run before any actor continues: see threads.go
 	arrived   chan struct{}
-	late      chan func() // requests that are carried out now
+	late      chan func() // late requests to execute now
 	began     time.Time
-	started   time.Time     // when all was prepared
+	started   time.Time     // when the preparation ended
 	ahead     time.Duration // of the server's clock
-	back      time.Time     // when the server is, if it is away
-	fell      time.Time     // when whoever crashed last had changed something last
+	back      time.Time     // when the server is back, if it is down
+	fell      time.Time     // when the last actor that crashed had last changed something
 	lines     []line
 	met       []Fate
-	delayed   map[*time.Timer]late // requests that are carried out late
+	delayed   map[*time.Timer]late // requests to execute late
 	labels    map[string]string    // of tokens
-	texts     map[string]string    // as they were labelled
+	texts     map[string]string    // already labelled
 	label     func(string) string  // labelled
 	states    *states
-	at        uint32 // the last state at this time in which there was something to choose
+	at        uint32 // the last state at this time that had a choice
 	now       time.Time
 	facts     simnfs.Sum
 	sights    map[simnfs.Sum]int // see looks
-	shape     simnfs.Sum         // of what is on the server, for these; 0: it may have changed
-	changed   time.Time          // when anybody changed something last
-	later     bool               // time has passed since a state was looked at
-	answered  int                // the choice of what becomes of the request that goes on, and one more; 0: there was none
-	rested    int                // how often somebody has
+	shape     simnfs.Sum         // hash of the server's names for sights; 0 if it may have changed
+	changed   time.Time          // the time of the last change by any actor
+	later     bool               // time has passed since the last comparison of states
+	answered  int                // the index of the choice of the current request's fate, plus 1; 0 for none
+	rested    int                // number of rests
 	rests     []simnfs.Sum
-	known     bool // it has come to a state that was seen before
+	known     bool // it has reached a known state
 	steps     int
-	calls     []*call // before which somebody stands now
+	calls     []*call // pending calls
 	order     strings.Builder
 	violation string
 	over      bool
 }
 
-// owned checks what others believe to have, when an actor has changed something.
+// owned checks the locks on which other actors rely, after an actor has changed something.
 func (w *World) owned(by *Actor, r simnfs.Request, err error) {
 	if !r.Changes {
 		return
@@ -85,37 +85,37 @@ func (w *World) owned(by *Actor, r simnfs.Request, err error) {
 	}
 }
 
-// Met are the faults that requests have met so far.
+// Met returns the faults so far.
 func (w *World) Met() []Fate { return w.met }
 
-// Pause is how long who stands still does.
+// Pause returns the duration of a pause.
 func (w *World) Pause() time.Duration { return w.scenario.Pause }
 
-// SinceCrash is the time since who crashed last changed something.
+// SinceCrash returns the time since the last actor that crashed had changed something.
 func (w *World) SinceCrash() time.Duration { return time.Since(w.fell) }
 
-// Elapsed is the time since everything began.
+// Elapsed returns the time since the start of the schedule.
 func (w *World) Elapsed() time.Duration { return time.Since(w.started) }
 
-// Actors are all of them.
+// Actors returns all actors.
 func (w *World) Actors() []*Actor { return w.actors }
 
-// State tells states apart, as Remember does.
+// State returns a hash of the state, as used by Remember.
 func (w *World) State() string { return strconv.FormatUint(uint64(w.state()), 16) }
 
-// End tells apart how schedules leave the server: the past is forgotten as Remember does.
+// End returns a hash of the server's state after a schedule, independent of its past as with Remember.
 func (w *World) End() string { return w.EndAs(nil, func(text string) string { return text }) }
 
-// EndAs is End with other names for texts, and for what was made: the client's number is the upper half of
-// those.
+// EndAs is End with other names for texts and inode numbers. The upper half of an inode number is its
+// client's number.
 func (w *World) EndAs(ident func(id uint64) uint64, rename func(string) string) string {
 	return strconv.FormatUint(uint64(w.end(ident, rename)), 16)
 }
 
-// Order is who went on, in turn.
+// Order returns the sequence of actors that ran.
 func (w *World) Order() string { return w.order.String() }
 
-// Violate notes that something that must hold does not. The first counts.
+// Violate records a violation. The first one counts.
 func (w *World) Violate(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,21 +133,21 @@ func (w *World) note(a *Actor, format string, args ...any) {
 	}
 }
 
-// fraction has no time of a server without a tick look as if it had one.
+// fraction keeps the times of a server without a tick from looking as if it had one.
 const fraction = 3 * time.Millisecond
 
-// choicesBehind are more than most schedules have behind what is given.
+// choicesBehind is more than most schedules have after the given choices.
 const choicesBehind = 64
 
-// play runs a scenario by a schedule, from what was prepared, if it was.
+// play runs a scenario by a schedule, from the prepared world if there is one.
 func (sc *Scenario) play(t *testing.T, s schedule, seen *states, from *prepared) (w *World) {
 	synctest.Test(t, func(*testing.T) {
 		w = sc.world(from)
 		w.schedule, w.states, w.rests = s, seen, s.rests
-		w.schedule.traced = s.traced || w.threads // of those the same schedule may come to something else
+		w.schedule.traced = s.traced || w.threads // with threads the same schedule may have another result
 		w.schedule.taken = make([]taken, 0, s.length+choicesBehind)
 		if w.relative {
-			time.Sleep(max(sc.Grid, time.Second)) // what was prepared is older than all else
+			time.Sleep(max(sc.Grid, time.Second)) // prepared objects are older than all others
 		}
 		w.started = time.Now()
 		for i, program := range sc.Actors {
@@ -163,7 +163,7 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states, from *prepared)
 	return w
 }
 
-// start is the request of who has not begun.
+// start is the request of an actor that has not begun.
 const start = "start"
 
 func (w *World) start(a *Actor, p Program) {
@@ -189,12 +189,12 @@ func (w *World) arrive() {
 	}
 }
 
-// transport is the way to the server of who goes on now: clients are those of hosts.
+// transport sends a request of the actor that is running: clients belong to hosts.
 func (w *World) transport(r simnfs.Request, execute func() error) error {
 	return w.last.transport(r, execute)
 }
 
-// stop lets everybody crash who has not ended.
+// stop crashes all actors that have not ended.
 func (w *World) stop() {
 	w.over = true
 	for waited := false; ; {
@@ -203,7 +203,7 @@ func (w *World) stop() {
 		if !living && waited {
 			return
 		}
-		if !living { // but for goroutines that wait for a reply
+		if !living { // except goroutines that wait for a reply
 			time.Sleep(10 * w.scenario.Pause)
 			waited = true
 			continue
@@ -212,6 +212,6 @@ func (w *World) stop() {
 			<-w.arrived
 			continue
 		}
-		w.resume(ready[0], Crash) // one after the other: who crashes closes files that others know
+		w.resume(ready[0], Crash) // one at a time: an actor that crashes closes files that others use
 	}
 }

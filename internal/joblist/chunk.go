@@ -36,7 +36,7 @@ func ParseChunkName(name string) (r source.Range, ok bool) {
 	return r, true
 }
 
-// IsChunk reports whether a name is that of a chunk.
+// IsChunk reports whether a name is the name of a chunk.
 func IsChunk(name string) bool {
 	_, ok := ParseChunkName(name)
 	return ok
@@ -76,7 +76,7 @@ func EachResult(ctx context.Context, src source.Ledger, names []string, f func(n
 			EachJob(r, f)
 		}
 		if errors.Is(err, multilock.ErrNoResult) {
-			return nil // forgotten meanwhile, or not visible yet
+			return nil // deleted since the listing, or not visible yet
 		}
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Placed is the place of a job in the group's list.
+// Placed is the position of a job in the group's list.
 type Placed struct {
 	// Number is the job's number in the list, from 1.
 	Number int
@@ -23,7 +23,7 @@ type Placed struct {
 	Result *multilock.Result
 }
 
-// Final reports whether the job will not run any more.
+// Final reports whether the job will not run again.
 func (p Placed) Final() bool {
 	return p.Result != nil && (p.Result.Final || p.Result.Foreign != "")
 }
@@ -80,7 +80,7 @@ func chunksAmong(names []string) (chunks []source.Range) {
 	return chunks
 }
 
-// Nest is a chunk with the chunks that were given back of it.
+// Nest is a chunk with the parts that were given back.
 type Nest struct {
 	source.Range
 	Parts []*Nest
@@ -129,7 +129,7 @@ func (f *finder) place(ctx context.Context, name string, number int) (Placed, er
 	if at < 0 {
 		return p, nil
 	}
-	p.Chunk = f.chunks[at] // a part that was given back is a chunk of its own
+	p.Chunk = f.chunks[at] // a part that was given back is a chunk as well
 	r, err := f.result(ctx, p.Chunk)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
@@ -166,8 +166,8 @@ func (f *finder) result(ctx context.Context, chunk source.Range) (multilock.Resu
 }
 
 // Forget deletes the results of some jobs of a chunk, under its lock, so that they run again. It
-// returns the names of jobs that had a result. A process that trusted the progress map does not
-// notice: see source.Chunks.
+// returns the names of jobs that had a result. A process that relied on the progress map does not notice
+// the deletion: see source.Chunks.
 func Forget(ctx context.Context, lock *multilock.Lock, asked func(number int, r multilock.Result) bool) (forgotten []string, err error) {
 	last, err := lock.Outcome(ctx)
 	switch {

@@ -16,14 +16,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Stages reads the names of the jobs in the group's list, in the stages between its barriers; nil
-// if the group has no list.
+// Stages reads the names of the jobs in the group's list, divided at its barriers; nil if the group has
+// no list.
 func Stages(ctx context.Context, src source.ManifestStore) (stages [][]string, err error) {
 	var names []string
 	var barriers []int
 	err = eachLineOfList(ctx, src, func(l line) bool {
 		if l.isJob {
-			names = append(names, decodeListed(l.field))
+			names = append(names, Unescape(string(l.field)))
 		} else {
 			barriers = append(barriers, barriersIn(l.field)...)
 		}
@@ -35,14 +35,14 @@ func Stages(ctx context.Context, src source.ManifestStore) (stages [][]string, e
 	done := 0
 	for _, after := range append(barriers, len(names)) {
 		if after > done && after <= len(names) {
-			stages, done = append(stages, names[done:after]), after
+			stage := slices.DeleteFunc(slices.Clone(names[done:after]), func(name string) bool { return name == "" })
+			stages, done = append(stages, stage), after
 		}
 	}
 	return stages, nil
 }
 
-// barriersIn reads from a head the numbers of jobs that have a barrier behind them. The parts of a
-// head begin with #.
+// barriersIn parses the numbers of jobs before barriers in a head. The parts of a head begin with #.
 func barriersIn(head []byte) (after []int) {
 	for part := range strings.SplitSeq(string(head), "#") {
 		numbers, ok := strings.CutPrefix(part, "barriers after ")
@@ -68,28 +68,29 @@ type Job struct {
 }
 
 // Name is the job's name.
-func (j Job) Name() string { return decodeListed(j.name) }
+func (j Job) Name() string { return Unescape(string(j.name)) }
 
 // Command is the job's command, truncated for a very long line.
-func (j Job) Command() string { return decodeListed(j.command) }
+func (j Job) Command() string { return Unescape(string(j.command)) }
 
-// decodeListed reverses the escapes for newlines in a line of the list.
-func decodeListed(field []byte) string {
-	if bytes.IndexByte(field, '\\') < 0 {
-		return string(field)
+// Unescape reverses the escapes for newlines in a line of the list.
+func Unescape(field string) string {
+	if strings.IndexByte(field, '\\') < 0 {
+		return field
 	}
-	return strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(string(field))
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(field)
 }
 
-// Each reads the group's list, if there is one, and calls tell with each job until tell returns
-// false. The job is only valid until tell returns.
-func Each(ctx context.Context, src source.ManifestStore, tell func(Job) bool) error {
+// Each reads the group's list, if there is one, and calls visit for each job until visit returns false. It
+// skips jobs that were removed: lines without a name, which keep their numbers. The job is only valid
+// until visit returns.
+func Each(ctx context.Context, src source.ManifestStore, visit func(Job) bool) error {
 	return eachLineOfList(ctx, src, func(l line) bool {
-		return !l.isJob || tell(Job{l.number, l.field, l.rest})
+		return !l.isJob || len(l.field) == 0 || visit(Job{l.number, l.field, l.rest})
 	})
 }
 
-// NumberWidth returns the number of digits in job names that are numbers; 0 if there are none.
+// NumberWidth returns the number of digits of job names that are numbers; 0 without such names.
 func NumberWidth(ctx context.Context, src source.ManifestStore) (digits int, err error) {
 	err = Each(ctx, src, func(j Job) bool {
 		if n, wrong := strconv.Atoi(j.Name()); wrong == nil && n == j.Number {
@@ -103,13 +104,13 @@ func NumberWidth(ctx context.Context, src source.ManifestStore) (digits int, err
 // line is a line of the group's list: a job, as NAME, a tab and COMMAND; or a head without a tab,
 // of the list or of a later section.
 type line struct {
-	number      int // of the job, or of the one before the head
+	number      int // of the job, or of the job before the head
 	field, rest []byte
 	isJob       bool
 }
 
-// eachLineOfList reads the group's list line by line, until tell returns false.
-func eachLineOfList(ctx context.Context, src source.ManifestStore, tell func(line) bool) error {
+// eachLineOfList reads the group's list line by line, until visit returns false.
+func eachLineOfList(ctx context.Context, src source.ManifestStore, visit func(line) bool) error {
 	manifest, err := bounded.Call(ctx, src.OpenManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -129,15 +130,15 @@ func eachLineOfList(ctx context.Context, src source.ManifestStore, tell func(lin
 		case l.isJob:
 			number++
 		}
-		if l.number = number; !tell(l) {
+		if l.number = number; !visit(l) {
 			return nil
 		}
 	}
 	return context.Cause(ctx)
 }
 
-// mostOfLine bounds how much of a line is read, in buffers: it rejects a sparse file, which would
-// take hours.
+// mostOfLine limits how much of a line is read, in buffers: it rejects a sparse file, which would take
+// hours.
 const mostOfLine = 64
 
 // readLine reads a line and keeps the first buffer of a long one.

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// manifest is a group's list as it is stored.
+// manifest is a group's stored list.
 type manifest struct {
 	source.ManifestStore
 	text string
@@ -31,6 +31,7 @@ func TestListStages(t *testing.T) {
 		"#chunks of 64, or a share of 8#barriers after 1 3#needs x\na\t\nb\t\nc\t\nd\t\n": {{"a"}, {"b", "c"}, {"d"}},
 		"#barriers after 1\na\t\n#barriers after 2\nb\t\nc\t\n":                           {{"a"}, {"b"}, {"c"}},
 		"#barriers after 9 x 0\na\t\n":                                                    {{"a"}},
+		"#barriers after 2\na\t\n\t\n\t\nd\t\n":                                           {{"a"}, {"d"}},
 	} {
 		stages, err := joblist.Stages(t.Context(), manifest{text: text})
 		require.NoError(t, err)

@@ -6,12 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// Requests is how many questions to ask a source at a time: on NFS each is a handful of
-// requests, which take their time and none of the processor's.
+// Requests is how many requests to send to a source at a time: on NFS each takes several round trips, and
+// hardly any processor time.
 const Requests = 8
 
-// Do calls f for 0 to n-1, width at a time, until one call fails. The error is that of
-// the first that did.
+// Do calls f for 0 to n-1, width at a time, until one call fails. It returns the first error.
 func Do(width, n int, f func(i int) error) error {
 	var (
 		group  sync.WaitGroup

@@ -22,7 +22,7 @@ func TestEachOnce(t *testing.T) {
 	require.NoError(t, parallel.Do(4, 0, nil))
 }
 
-// As many calls as the width says are made at the same time.
+// At most, and up to, width calls run at the same time.
 func TestWidth(t *testing.T) {
 	var meeting sync.WaitGroup
 	meeting.Add(4)

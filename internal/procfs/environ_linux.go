@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// ForgetEnviron overwrites the values of variables in the environment with which this
-// process was started. It is what others see in /proc/PID/environ; the Go runtime has a
-// copy, from which os.Getenv answers as before.
+// ForgetEnviron overwrites the values of variables in the environment with which this process was
+// started, as seen by other processes in /proc/PID/environ. os.Getenv still returns them, from the Go
+// runtime's copy.
 //
-// It goes through the file mem, because nothing but pointers leads to that memory within
-// a program. The error is nil where nobody else can see it: of a process that is not
-// dumpable the kernel tells no addresses.
+// It writes through the file mem, because a program can otherwise only reach that memory through pointers.
+// The error is nil if no other process can see the environment: the kernel does not show the addresses of
+// a process that is not dumpable.
 func (d Dir) ForgetEnviron(names ...string) error {
 	start, end, err := d.environ()
 	if err != nil || start >= end {
@@ -39,8 +39,8 @@ func (d Dir) ForgetEnviron(names ...string) error {
 	return err
 }
 
-// environ is where the environment lies with which this process was started: fields 50
-// and 51 of stat.
+// environ returns where the environment with which this process was started is in memory: fields 50 and
+// 51 of stat.
 func (d Dir) environ() (start, end int64, err error) {
 	line, err := d.Read(0, "stat")
 	if err != nil {

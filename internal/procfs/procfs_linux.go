@@ -1,4 +1,4 @@
-// Package procfs reads what Linux tells about processes in /proc (proc(5)).
+// Package procfs reads Linux's data about processes in /proc (proc(5)).
 package procfs
 
 import (
@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is where a proc file system is mounted.
+// Dir is the path of a mounted proc file system.
 type Dir string
 
-// Proc is where it always is.
+// Proc is its usual path.
 const Proc Dir = "/proc"
 
-// PIDs lists the processes that can be seen. Those that start during the listing may
-// be missing.
+// PIDs lists the visible processes. Processes that start during the listing may be missing.
 func (d Dir) PIDs() ([]int, error) {
 	dir, err := os.Open(string(d))
 	if err != nil {
@@ -36,8 +35,7 @@ func (d Dir) PIDs() ([]int, error) {
 	return pids, err
 }
 
-// Read reads a file that tells about a process; 0 stands for the calling one, which is
-// right whatever pid namespace this belongs to.
+// Read reads a file of a process. pid 0 is the calling process, in any pid namespace.
 func (d Dir) Read(pid int, name string) ([]byte, error) {
 	directory := "self"
 	if pid != 0 {
@@ -46,11 +44,10 @@ func (d Dir) Read(pid int, name string) ([]byte, error) {
 	return Read(filepath.Join(string(d), directory, name))
 }
 
-// Ours reports whether the numbers here are those that kill(2) takes. They are not when
-// this was mounted in an outer pid namespace, as after unshare --pid without
-// --mount-proc: then its entries are other processes. The line NSpid
-// (proc_pid_status(5), since 4.1) holds one number for the namespace of the mount and
-// one more for every namespace further in.
+// Ours reports whether the numbers in this directory are those of kill(2). They differ if it was mounted in
+// an outer pid namespace, as after unshare --pid without --mount-proc: then its entries are other
+// processes. The line NSpid (proc_pid_status(5), since 4.1) has one number for the namespace of the mount
+// and one more for every nested namespace.
 func (d Dir) Ours() bool {
 	if numbers, known := d.OwnStatus("NSpid"); known {
 		return len(strings.Fields(numbers)) == 1
@@ -59,9 +56,9 @@ func (d Dir) Ours() bool {
 	return link == strconv.Itoa(os.Getpid())
 }
 
-// OwnStatus returns a value of the calling process's file status, if it has it.
+// OwnStatus returns a field of the calling process's status file, if it has the field.
 func (d Dir) OwnStatus(name string) (value string, known bool) {
-	status, _ := d.Read(0, "status") // without it nothing is known
+	status, _ := d.Read(0, "status") // unknown if unreadable
 	for line := range bytes.Lines(status) {
 		if key, value, _ := strings.Cut(string(line), ":"); key == name {
 			return strings.TrimSpace(value), true
@@ -70,7 +67,7 @@ func (d Dir) OwnStatus(name string) (value string, known bool) {
 	return "", false
 }
 
-// HasEntry reports whether an environment, as the file environ holds it, has an entry.
+// HasEntry reports whether an environment, in the format of the file environ, has an entry.
 func HasEntry(environ []byte, entry string) bool {
 	for one := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(one) == entry {
@@ -80,8 +77,8 @@ func HasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// Values are those of a variable in an environment, as the file environ holds it: it may be
-// there more than once.
+// Values returns the values of a variable in an environment, in the format of the file environ. A variable
+// may occur more than once.
 func Values(environ []byte, name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for one := range bytes.SplitSeq(environ, []byte{0}) {
@@ -92,13 +89,13 @@ func Values(environ []byte, name string) iter.Seq[string] {
 	}
 }
 
-// usuallySmall is more than what is read here has, unless the user is in hundreds
-// of groups, which /proc/self/status lists.
+// usuallySmall is more than the files read here have, unless the user is in hundreds of groups, which
+// /proc/self/status lists.
 const usuallySmall = 4096
 
-// Read reads a small file of the kernel's or of the system's setup. It takes
-// three system calls where os.ReadFile takes ten, for that one offers the file to
-// the runtime's poller first: every short job pays for who its runner is.
+// Read reads a small file of the kernel or of the system's configuration. It takes three system calls
+// instead of ten with os.ReadFile, which first offers the file to the runtime's poller: every short job
+// pays for the identity of its runner.
 func Read(path string) ([]byte, error) {
 	fd, err := openFile(path)
 	if err != nil {
@@ -127,8 +124,8 @@ func openFile(path string) (int, error) {
 	}
 }
 
-// readOnce fills buf or meets the end of the file: the kernel makes up such a
-// file as a whole, and copies as much of it as there is room for.
+// readOnce fills buf or reaches the end of the file: the kernel generates such a file as a whole, and
+// copies as much of it as fits.
 func readOnce(fd int, buf []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, buf)

@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMalformed means that a stat file was not what proc_pid_stat(5) describes.
+// errMalformed means that a stat file does not have the format of proc_pid_stat(5).
 var errMalformed = errors.New("malformed stat line")
 
-// Stat is what we need of the file stat of a process.
+// Stat has the used fields of a process's stat file.
 type Stat struct {
 	PID     int
 	Name    string // field 2, at most 64 bytes, any bytes but NUL
 	State   byte   // field 3, of the main thread
 	Parent  int    // field 4
-	Group   int    // field 5; -1 for a process that is just being reaped
-	Kernel  bool   // field 9: it is a thread of the kernel's
+	Group   int    // field 5; -1 for a process that is being reaped
+	Kernel  bool   // field 9: it is a kernel thread
 	Threads int    // field 20
 	Start   uint64 // field 22, clock ticks since boot
 }
 
-// kernelThread is PF_KTHREAD of include/linux/sched.h, which never changed.
+// kernelThread is PF_KTHREAD of include/linux/sched.h, which has never changed.
 const kernelThread = 0x00200000
 
-// Ended reports a zombie or a process on its way out. The main thread looks like one as
-// well after it has ended by itself, while others go on.
+// Ended reports whether the process is a zombie or exiting. A main thread that ended by itself while other
+// threads run looks the same, and does not count.
 func (s Stat) Ended() bool {
 	return bytes.IndexByte([]byte("ZXx"), s.State) >= 0 && s.Threads <= 1
 }
 
-// Stat returns what is told about one process, as Read does.
+// Stat returns the state of one process. See Read for the errors.
 func (d Dir) Stat(pid int) (Stat, error) {
 	line, err := d.Read(pid, "stat")
 	if err != nil {
@@ -46,10 +46,10 @@ func (d Dir) Stat(pid int) (Stat, error) {
 	return s, err
 }
 
-// Children are the children of a process, of all its threads, where the kernel lists them
+// Children returns the children of all threads of a process, if the kernel lists them
 // (CONFIG_PROC_CHILDREN).
 func (d Dir) Children(pid int) (children []int) {
-	tasks, _ := os.ReadDir(filepath.Join(string(d), strconv.Itoa(pid), "task")) // it may have ended
+	tasks, _ := os.ReadDir(filepath.Join(string(d), strconv.Itoa(pid), "task")) // the process may have ended
 	for _, task := range tasks {
 		list, _ := d.Read(pid, "task/"+task.Name()+"/children")
 		for field := range bytes.FieldsSeq(list) {
@@ -61,15 +61,15 @@ func (d Dir) Children(pid int) (children []int) {
 	return children
 }
 
-// parseStat takes a stat line apart. The name stands in parentheses and is not
-// escaped: it may hold spaces, line feeds and parentheses, so only the last
-// closing one is known to end it, because nothing but numbers follows.
+// parseStat parses a stat line. The name is in parentheses and is not escaped: it may contain spaces,
+// newlines and parentheses. Only the last closing parenthesis certainly ends it, because only numbers
+// follow.
 func parseStat(line []byte) (Stat, error) {
 	first, last := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if first < 0 || last < first {
 		return Stat{}, errMalformed
 	}
-	fields := bytes.Split(line[last+1:], []byte(" ")) // of which the first is empty
+	fields := bytes.Split(line[last+1:], []byte(" ")) // the first one is empty
 	if len(fields) <= 22-2 || len(fields[3-2]) != 1 {
 		return Stat{}, errMalformed
 	}
@@ -90,8 +90,8 @@ func parseStat(line []byte) (Stat, error) {
 	return s, nil
 }
 
-// Vanished reports that there is no such process any more: opening fails with
-// ENOENT, reading a file opened before with ESRCH.
+// Vanished reports whether a process no longer exists: opening a file returns ENOENT, and reading an open
+// one ESRCH.
 func Vanished(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statLine makes up a line as the kernel does: a name is in it as it stands.
+// statLine builds a line like the kernel, with an unescaped name.
 func statLine(pid int, name string, state byte, group int, start uint64) []byte {
 	return fmt.Appendf(nil, "%d (%s) %c 1 %d 9248 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0 %d 3133440 383 18446744073709551615\n",
 		pid, name, state, group, start)
@@ -65,7 +65,7 @@ func TestStatOfNobody(t *testing.T) {
 	require.False(t, Vanished(errMalformed))
 }
 
-// A main thread that has ended is no process that has.
+// A process whose main thread has ended has not ended.
 func TestWhoHasEnded(t *testing.T) {
 	for _, state := range "RSDTtZXx" {
 		for threads := range 3 {
@@ -83,8 +83,7 @@ func TestEntriesOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// FuzzStat checks that no name, whatever it holds, shifts a field, and that no
-// line makes the parser panic.
+// FuzzStat checks that no name shifts a field, and that no line makes the parser panic.
 func FuzzStat(f *testing.F) {
 	for _, name := range []string{
 		"sh", "", " ", ")", "(", ") (", "a) S 1 2 3", "x\n7 (y) Z 1 7", "kworker/0:1-events", "((sd-pam))", "\xff\xfe",
@@ -133,7 +132,7 @@ func TestThreadsOfTheKernel(t *testing.T) {
 	found, err := parseStat(line)
 	require.NoError(t, err)
 	require.False(t, found.Kernel)
-	flags := bytes.Replace(line, []byte(" 4194304 "), []byte(" 2129984 "), 1) // PF_KTHREAD|PF_NOFREEZE, as kthreadd has it
+	flags := bytes.Replace(line, []byte(" 4194304 "), []byte(" 2129984 "), 1) // like kthreadd
 	found, err = parseStat(flags)
 	require.NoError(t, err)
 	require.True(t, found.Kernel)
@@ -176,7 +175,7 @@ func TestProcessesAreTheNumbers(t *testing.T) {
 	require.ElementsMatch(t, []int{7, 123}, pids)
 }
 
-// Nothing that is read stays open, or is open in a job that is started meanwhile.
+// No file stays open after reading, or is inherited by a job that starts at the same time.
 func TestFilesOfTheKernelAreClosed(t *testing.T) {
 	before := descriptors(t)
 	for range 100 {

@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// command goes through the words of one command.
+// command is the state of parsing the words of one command.
 type command struct {
 	found     secrets
 	expected  expectation // of the next word
-	program   program     // the one that was named last
+	program   program     // the last one that occurred
 	separator byte        // between the user and the password of a login
 	depth     int
 }
 
-// expectation is what a word is, by the one before it.
+// expectation is the kind of a word, as implied by the word before it.
 type expectation int
 
 const (
 	anything expectation = iota
 	aSecret
-	aScheme // of authorization, with the secret behind it; or a secret
-	aLogin  // user:password, or with what the program has between them
+	aScheme // of authorization, before the secret; or a secret
+	aLogin  // user:password, or with the program's separator
 	aScript // for a shell
 )
 
-// maxDepth is how many scripts within scripts are read.
+// maxDepth is the maximum nesting of scripts.
 const maxDepth = 6
 
-// word reads the next word.
+// word parses the next word.
 func (c *command) word(t text) {
 	expected := c.expected
 	c.expected = anything
@@ -52,10 +52,10 @@ func (c *command) word(t text) {
 	}
 	c.urls(t)
 	c.fields(t)
-	c.script(t) // it may be one: ssh HOST 'SCRIPT'
+	c.script(t) // it may be a script: ssh HOST 'SCRIPT'
 }
 
-// argument tells from a word that is no option what the next ones are.
+// argument determines from a word that is not an option what follows.
 func (c *command) argument(word string) {
 	switch p := programOf(path.Base(word)); {
 	case p != (program{}):
@@ -68,7 +68,7 @@ func (c *command) argument(word string) {
 	}
 }
 
-// option does the same with an option.
+// option does so for an option.
 func (c *command) option(t text) {
 	long, isLong := strings.CutPrefix(t.plain, "--")
 	name, _, assigned := strings.Cut(long, "=")
@@ -88,7 +88,7 @@ func (c *command) option(t text) {
 	}
 }
 
-// short is for options of one letter, which are others for each program.
+// short parses options of one letter, which depend on the program.
 func (c *command) short(t text) {
 	letters, p := t.plain[1:], c.program
 	last := letters[len(letters)-1]
@@ -110,14 +110,14 @@ func (c *command) short(t text) {
 	}
 }
 
-// login hides what stands behind the separator of user:password.
+// login hides what follows the separator of user:password.
 func (c *command) login(t text, from int, separator byte) {
 	if user, password, found := strings.Cut(t.plain[from:], string(separator)); found && password != "" {
 		c.found.add(t, from+len(user)+1, len(t.plain))
 	}
 }
 
-// script reads a word that a shell may read once more.
+// script parses a word that a shell may parse again.
 func (c *command) script(t text) {
 	if c.depth < maxDepth && strings.ContainsAny(t.plain, blanks+operators+quotes) {
 		c.found = append(c.found, secretsOfLine(t, c.depth+1)...)
@@ -130,7 +130,7 @@ const (
 	quotes    = `'"\`
 )
 
-// secretsOfLine reads a line as a shell does.
+// secretsOfLine parses a line as a shell does.
 func secretsOfLine(t text, depth int) secrets {
 	c := command{depth: depth}
 	w := &lexer{line: t}
@@ -143,11 +143,11 @@ func secretsOfLine(t text, depth int) secrets {
 	return c.found
 }
 
-// lexer cuts a line into words.
+// lexer splits a line into words.
 type lexer struct {
 	line    text
 	i       int
-	another bool // an operator stood before the word
+	another bool // an operator precedes the word
 }
 
 func (l *lexer) next() (word text, ok bool) {
@@ -160,7 +160,7 @@ func (l *lexer) next() (word text, ok bool) {
 		case quote == 0 && strings.IndexByte(blanks+operators, b) >= 0:
 			return text{string(plain), word.at}, true
 		case quote == 0 && b == '\'' && strings.HasSuffix(l.line.plain[:l.i], "$"):
-			quote = '$' // in $'...' a backslash counts
+			quote = '$' // in $'...' a backslash is special
 		case quote == 0 && (b == '\'' || b == '"'):
 			quote = b
 		case b == quote || quote == '$' && b == '\'':
@@ -177,7 +177,7 @@ func (l *lexer) next() (word text, ok bool) {
 	return text{string(plain), word.at}, ok
 }
 
-// skip skips what stands between words.
+// skip skips characters between words.
 func (l *lexer) skip() {
 	for ; l.i < len(l.line.plain); l.i++ {
 		b := l.line.plain[l.i]

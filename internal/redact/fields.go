@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// fields finds NAME=VALUE, NAME: VALUE and "NAME": "VALUE" in a word, wherever they stand.
+// fields finds NAME=VALUE, NAME: VALUE and "NAME": "VALUE" anywhere in a word.
 func (c *command) fields(t text) {
 	for i := 0; i < len(t.plain); i++ {
 		if b := t.plain[i]; b != '=' && b != ':' {
@@ -23,8 +23,8 @@ func (c *command) fields(t text) {
 	}
 }
 
-// isField says whether a secret stands behind the place i. A colon alone may belong to
-// anything: -v secret:/run/secret.
+// isField reports whether a secret follows position i. A colon alone is ambiguous:
+// -v secret:/run/secret.
 func isField(s string, i int, name string) bool {
 	if !isSecret(name) {
 		return false
@@ -33,7 +33,7 @@ func isField(s string, i int, name string) bool {
 	return s[i] == '=' || last == '"' || last == '\'' || isHeader(name) || i+1 < len(s) && strings.IndexByte(blanks+`'"`, s[i+1]) >= 0
 }
 
-// nameBefore is the name at the end of a text, which may be quoted, and where it begins.
+// nameBefore returns the name at the end of a text, which may be quoted, and its position.
 func nameBefore(s string) (from int, name string) {
 	s = strings.TrimSuffix(strings.TrimRight(s, `'"`), `\`)
 	from = strings.LastIndexFunc(s, notInName) + 1
@@ -44,8 +44,8 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
 }
 
-// value is where the value lies of a field whose name begins at from, and whose value
-// begins at start or behind blanks there.
+// value returns the range of a field's value. The field's name begins at from, and the value at start or
+// after blanks there.
 func value(s string, from, start int) (int, int) {
 	for start < len(s) && strings.IndexByte(blanks+`\`, s[start]) >= 0 {
 		start++
@@ -55,7 +55,7 @@ func value(s string, from, start int) (int, int) {
 	}
 	before := strings.TrimSuffix(s[:from], `\`)
 	if strings.TrimFunc(before, func(r rune) bool { return !notInName(r) || r == '=' }) == "" {
-		return start, len(s) // all of the word: PASSWORD=X, --env=PASSWORD=X
+		return start, len(s) // the rest of the word: PASSWORD=X, --env=PASSWORD=X
 	}
 	if end := strings.IndexAny(s[start:], enders(before[len(before)-1])); end >= 0 {
 		return start, start + end
@@ -63,7 +63,7 @@ func value(s string, from, start int) (int, int) {
 	return start, len(s)
 }
 
-// quoted is how long a text is up to its closing quote.
+// quoted returns the length of a text up to its closing quote.
 func quoted(s string, quote byte) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -79,7 +79,7 @@ func quoted(s string, quote byte) int {
 	return len(s)
 }
 
-// enders are what ends a value, by what stands before its name.
+// enders returns the characters that end a value, by the character before its name.
 func enders(before byte) string {
 	switch before {
 	case '?', '&':
@@ -90,8 +90,8 @@ func enders(before byte) string {
 	return ",;&'\")}]" + blanks + "\n"
 }
 
-// urls finds the password in scheme://user:password@host, and a user who can only be a
-// token: https://TOKEN@host. A / in a password is allowed if that is no port.
+// urls finds the password in scheme://user:password@host, and a user that can only be a token:
+// https://TOKEN@host. A password may contain a / unless the text before that is a port.
 func (c *command) urls(t text) {
 	for from := 0; ; {
 		i := strings.Index(t.plain[from:], "://")
@@ -113,7 +113,7 @@ func (c *command) urls(t text) {
 	}
 }
 
-// maxUser is how long a user's name can be: what is longer is a token.
+// maxUser is the longest user name; a longer one is a token.
 const maxUser = 20
 
 func (c *command) userinfo(t text, from int, rest string) {

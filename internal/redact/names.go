@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// isSecret says whether the name of an option, a variable, a field or a header is that of
-// a secret. "tokens" are counted, and a "password-file" is named.
+// isSecret reports whether an option, variable, field or header with this name holds a secret. "tokens"
+// is a count, and a "password-file" holds a path.
 func isSecret(name string) bool {
 	parts := partsOf(name)
 	if len(parts) == 0 || slices.Contains(notIf, parts[0]) || slices.Contains(notIn, parts[len(parts)-1]) {
@@ -26,15 +26,15 @@ func isSecret(name string) bool {
 }
 
 var (
-	// secretEnds end a part of a name (so PGPASSWORD, clientsecret), secretWords are one.
+	// secretEnds are suffixes of parts of a name (such as PGPASSWORD, clientsecret), secretWords whole parts.
 	secretEnds = []string{
 		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "credential",
 		"credentials", "authorization", "storepass", "keypass",
 	}
 	secretWords = []string{"pass", "dbpass", "userpass", "pw", "psk", "cred", "creds", "otp", "jwt", "bearer", "cookie"}
-	// secretKeys are keys that open something: a sort-key does not.
+	// secretKeys are words before "key" that make it a secret: a sort-key is not.
 	secretKeys = []string{"api", "access", "secret", "private", "encryption", "signing", "master", "auth", "account", "license"}
-	// notIf begins, and notIn ends, names of what only has to do with a secret.
+	// notIf begins, and notIn ends, names that are only related to a secret.
 	notIf = []string{"no", "non", "ask", "prompt", "skip", "without", "with", "show", "max", "min", "num", "n", "enable", "disable", "allow", "require", "use"}
 	notIn = []string{
 		"file", "files", "filename", "path", "dir", "directory", "jar", "keyring", "store", "storage", "cache", "name", "names", "id", "ids", "user", "username",
@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// partsOf cuts a name at its signs and at its capitals.
+// partsOf splits a name at separators and at capitals.
 func partsOf(name string) []string {
 	var parts []string
 	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' }) {
@@ -64,39 +64,38 @@ func partsOf(name string) []string {
 	return parts
 }
 
-// isHeader knows the names that a colon alone makes fields.
+// isHeader reports whether a name followed by a colon is a field.
 func isHeader(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, "authorization") || name == "cookie" || strings.HasPrefix(name, "x-")
 }
 
-// isHarmless says of the value of a secret's name that it is none: a switch, or a number
-// of passes.
+// isHarmless reports whether the value of a secret's name is not a secret: a switch, or a number of passes.
 func isHarmless(value string) bool {
 	return len(value) < 2 || slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "none", "null", mark}, strings.ToLower(value))
 }
 
-// isPath says that the value is where a private key lies, and not the key.
+// isPath reports whether the value is the path of a private key, and not the key.
 func isPath(name, value string) bool {
 	return strings.Contains(strings.ToLower(name), "private") && strings.HasPrefix(strings.TrimLeft(value, ".~@"), "/")
 }
 
-// isOption says that a word is an option, and not the secret that could stand there.
+// isOption reports whether a word is an option, and not a secret.
 func isOption(word string) bool {
 	return word == "-" || len(word) > 2 && strings.HasPrefix(word, "--") || len(word) == 2 && word[0] == '-'
 }
 
-// isScheme says that the secret stands in the next word.
+// isScheme reports whether the next word is the secret.
 func isScheme(word string) bool {
 	return slices.Contains([]string{"bearer", "basic", "digest", "negotiate", "token", "apikey"}, strings.ToLower(word))
 }
 
-// program is what is known of a program's short options.
+// program describes the short options of a program.
 type program struct {
-	letter  byte   // of the option with its secret
-	apart   bool   // it may stand in the next word
-	login   byte   // between user and password behind -u or -U
-	command string // of the program, before which its letter means something else
+	letter  byte   // of the option with the secret
+	apart   bool   // the secret may be the next word
+	login   byte   // separator of user and password after -u or -U
+	command string // a subcommand of the program, before which the letter has another meaning
 }
 
 func programOf(name string) program {

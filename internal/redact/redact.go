@@ -1,9 +1,8 @@
-// Package redact hides what looks like a secret in a command line, before that is written
-// down where others can read it. It knows a secret by what stands before it: the name of
-// an option, of a variable, of a field or of a header, or the user of a URL. What it
-// returns is for people: nothing may be run, or decided, by it.
+// Package redact hides apparent secrets in a command line, before it is written where other users can
+// read it. It recognises a secret by what precedes it: the name of an option, a variable, a field or a
+// header, or the user of a URL. The result is for people: it must not be executed or used for decisions.
 //
-// docs/secrets.md has the rules in words.
+// docs/secrets.md has the rules.
 package redact
 
 import (
@@ -12,7 +11,7 @@ import (
 	"strings"
 )
 
-// mark stands for a secret.
+// mark replaces a secret.
 const mark = "..."
 
 // Args returns the words of a command with a mark in the place of each secret.
@@ -27,13 +26,13 @@ func Args(args []string) []string {
 	return shown
 }
 
-// Line does the same with a line for a shell. Its quotes stay.
+// Line is Args for a shell command line. It keeps the quotes.
 func Line(line string) string {
 	return secretsOfLine(textOf(line), 0).hide(line)
 }
 
-// text is a part of a command line as a program gets it, without the quotes of a shell.
-// Its byte i stands at the place at[i] of what is to be shown.
+// text is a part of a command line as a program receives it, without shell quotes. Byte i is at
+// position at[i] of the original.
 type text struct {
 	plain string
 	at    []int
@@ -47,17 +46,17 @@ func textOf(shown string) text {
 	return text{shown, at}
 }
 
-// secrets are the places of what is to be hidden: from, and up to.
+// secrets are the ranges to hide, each with its start and end.
 type secrets [][2]int
 
-// add takes a part of a text for a secret, if it can be one.
+// add adds a part of a text, if it can be a secret.
 func (s *secrets) add(t text, from, to int) {
 	if from < to && !isHarmless(t.plain[from:to]) {
 		*s = append(*s, [2]int{t.at[from], t.at[to-1] + 1})
 	}
 }
 
-// hide puts a mark in the place of each secret, and one for those that touch.
+// hide replaces each secret by a mark, and adjacent secrets by one.
 func (s secrets) hide(shown string) string {
 	slices.SortFunc(s, func(a, b [2]int) int { return cmp.Or(a[0]-b[0], a[1]-b[1]) })
 	var out strings.Builder

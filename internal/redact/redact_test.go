@@ -93,7 +93,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// What only looks like one stays.
+// What only looks like a secret is not hidden.
 func TestOrdinaryCommandsStay(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
@@ -127,7 +127,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// FuzzLine: nothing makes it panic, and each mark takes the place of something.
+// FuzzLine: no input causes a panic, and each mark replaces something.
 func FuzzLine(f *testing.F) {
 	for _, seed := range []string{`sh -c "PASSWORD='a'\''b' x"`, "a://b:c@d -u x:y curl -uab", "$'\\'' --token", "\"\\\"password\\\":\\\""} {
 		f.Add(seed)
@@ -139,7 +139,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// FuzzSecret: a secret that is announced by its name is not shown, whatever is in it.
+// FuzzSecret: a secret after a telling name is hidden, whatever its content.
 func FuzzSecret(f *testing.F) {
 	for _, seed := range []string{"s3cr3t", "a'b c", `"x"\`, "a@b/c:d", "--x", "$(x);y", "päss"} {
 		f.Add(seed)

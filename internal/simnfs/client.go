@@ -10,46 +10,46 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Request is one request of a client, as it is about to be sent.
+// Request is one request of a client, before it is sent.
 type Request struct {
-	Kind    string // the system's call: mkdir, rename, stat, …
+	Kind    string // the call: mkdir, rename, stat, …
 	Path    string
 	Changes bool   // it changes something on the server
-	Means   uint64 // what the client takes names for, by what it knew before the request
+	Means   uint64 // which objects the client resolved names to since the last request
 }
 
 func (r Request) String() string { return r.Kind + " " + r.Path }
 
-// Transport brings a request to the server: it calls execute once, or not at all, or more
-// often, or after it has returned, and its answer is the caller's.
+// Transport sends a request to the server. It may call execute once, never, more than once, or after
+// it has returned. The caller gets Transport's error.
 type Transport func(r Request, execute func() error) error
 
-// Options are how a client has the directory mounted.
+// Options are a client's mount options.
 type Options struct {
-	// MinAge and MaxAge bound for how long what was told of a directory is believed.
-	// Without them only what was asked just now is.
+	// MinAge and MaxAge limit how long cached data of a directory is valid. Without them only data of
+	// the last request is.
 	MinAge, MaxAge time.Duration
-	// V4 is NFS version 4: a reply tells of what it was asked for alone, not of the directory
-	// in which that was done; and what is open stays when another client removes it.
+	// V4 is NFS version 4: a reply has attributes only of its object, not of the object's directory;
+	// and an open file remains when another client removes it.
 	V4 bool
-	// Local is a directory that this kernel has to itself.
+	// Local means that only this kernel uses the directory.
 	Local bool
-	// Forgot is asked before anything that is remembered is used, and says whether it has
-	// been forgotten, as it may be at any time; nil: never.
+	// Forgot is called before any cached data is used, and returns true to drop it, as a kernel may do at
+	// any time. If nil, nothing is dropped.
 	Forgot func() bool
-	// Transport carries every request out at once if nil.
+	// Transport executes every request at once if nil.
 	Transport Transport
 }
 
-// Client is the kernel of one host. It implements vfs.FS, for the one path "/".
+// Client is the NFS client of one host. It implements vfs.FS, for the path "/" only.
 type Client struct {
 	server   *Server
 	number   uint64
 	made     uint64
 	opt      Options
 	dirs     map[*object]*memory
-	seen     map[*object]vfs.Info // as the last reply described it
-	before   map[*object]vfs.Info // and as it was described before a change by this client
+	seen     map[*object]vfs.Info // as described by the last reply
+	before   map[*object]vfs.Info // and before a change by this client
 	opens    map[*object]int
 	uses     map[*object]int // of directories
 	silly    map[*object]hidden
@@ -58,12 +58,12 @@ type Client struct {
 	found    Sum // by its names, since the last request
 }
 
-// memory is what a client remembers of a directory.
+// memory is a client's cache of a directory.
 type memory struct {
 	change uint64
 	asked  time.Time
 	age    time.Duration
-	names  map[string]*object // nil: there is none
+	names  map[string]*object // nil for an absent name
 }
 
 // hidden is the name of a file that was removed while it was open.
@@ -72,7 +72,7 @@ type hidden struct {
 	name string
 }
 
-// Mount is a new host's client.
+// Mount returns a new host's client.
 func (s *Server) Mount(opt Options) *Client {
 	if opt.Transport == nil {
 		opt.Transport = func(_ Request, execute func() error) error { return execute() }
@@ -90,10 +90,10 @@ func (c *Client) OpenDir(path string) (vfs.Dir, error) {
 	return (&dir{client: c, object: c.server.root, path: "/"}).used(), nil
 }
 
-// Number is the client's own: what it makes has it in the upper half of its inode.
+// Number returns the client's number: the upper half of the inode numbers of what it creates.
 func (c *Client) Number() uint64 { return c.number }
 
-// create makes what has a number that does not depend on what others make.
+// create creates an object with a number that does not depend on other clients.
 func (c *Client) create(mode fs.FileMode) *object {
 	c.made++
 	return c.server.create(c.number<<32|c.made, mode)
@@ -103,14 +103,14 @@ func (c *Client) ask(kind, path string, execute func() error) error {
 	return c.opt.Transport(Request{Kind: kind, Path: path, Means: c.means()}, execute)
 }
 
-// finds notes what a name is taken for in the call that is under way.
+// finds records which object a name was resolved to in the current call.
 func (c *Client) finds(found *object) {
 	if c.found.Add(1); found != nil {
 		c.found.Add(found.id)
 	}
 }
 
-// means is what was found for the next request.
+// means returns what was found for the next request.
 func (c *Client) means() uint64 {
 	found := c.found
 	c.found = 0
@@ -121,7 +121,7 @@ func (c *Client) tell(kind, path string, execute func() error) error {
 	return c.tellOf(kind, path, nil, execute)
 }
 
-// tellOf is tell for what the client has found before it sends the request.
+// tellOf is tell with the object that the client has found before the request.
 func (c *Client) tellOf(kind, path string, found *object, execute func() error) error {
 	if found != nil {
 		c.finds(found)
@@ -133,7 +133,7 @@ func (c *Client) tellOf(kind, path string, found *object, execute func() error) 
 	})
 }
 
-// Unheard carries a request out whose reply the client does not get: what it remembers stays.
+// Unheard executes a request whose reply is lost: the client's cache does not change.
 func (c *Client) Unheard(execute func() error) error {
 	seen, before, dirs := maps.Clone(c.seen), maps.Clone(c.before), map[*object]*memory{}
 	for o, m := range c.dirs {
@@ -146,7 +146,7 @@ func (c *Client) Unheard(execute func() error) error {
 	return err
 }
 
-// gone is what is said of a handle to what has no name any more.
+// gone returns the error for a handle of a removed object.
 func (c *Client) gone(o *object) error {
 	switch {
 	case o.links > 0, o.held > 0 && !c.forgot():
@@ -166,8 +166,8 @@ func (c *Client) memory(o *object) *memory {
 	return m
 }
 
-// learn takes in what a reply says of a directory: if it has changed, all names in it are
-// forgotten.
+// learn processes a directory's attributes in a reply. If the directory has changed, all its cached
+// names are dropped.
 func (c *Client) learn(o *object) {
 	m, change := c.memory(o), c.server.change(o)
 	if m.change != change || m.asked.IsZero() {
@@ -179,14 +179,14 @@ func (c *Client) learn(o *object) {
 	c.told(o)
 }
 
-// told takes in what a reply says of an object.
+// told processes an object's attributes in a reply.
 func (c *Client) told(o *object) {
 	c.seen[o] = o.info()
 	delete(c.before, o)
 }
 
-// did takes in a change by this client itself, of a directory that was as before: what else
-// is remembered of it stays true. Its times the reply may not tell.
+// did processes this client's own change of a directory. If before is still the cached state, the other
+// cached names remain valid. The reply may lack the directory's times.
 func (c *Client) did(o *object, before uint64, name string, now *object) {
 	m, was := c.memory(o), c.cached(o)
 	if m.change != before {
@@ -203,7 +203,7 @@ func (c *Client) did(o *object, before uint64, name string, now *object) {
 	}
 }
 
-// recall is what is remembered of a name, if that may be believed without a request.
+// recall returns the cached object of a name, if the cache is valid without a request.
 func (c *Client) recall(o *object, name string) (found *object, known bool) {
 	m := c.memory(o)
 	found, known = m.names[name]
@@ -219,10 +219,10 @@ func (c *Client) recall(o *object, name string) (found *object, known bool) {
 	return found, true
 }
 
-// Recalled is how often a name was found without a request, because what is remembered of it was not old.
+// Recalled returns how often a name was found in the cache without a request.
 func (c *Client) Recalled() int { return c.recalled }
 
-// cached describes an object as this client knows it.
+// cached returns an object's attributes as this client has them.
 func (c *Client) cached(o *object) vfs.Info {
 	if _, known := c.seen[o]; !known || c.opt.Local {
 		c.told(o)
@@ -231,18 +231,18 @@ func (c *Client) cached(o *object) vfs.Info {
 		return was
 	}
 	if c.forgot() {
-		c.told(o) // it has been asked for again
+		c.told(o) // it has requested them again
 	}
 	return c.seen[o]
 }
 
-// end is where a client appends: where the file ends as far as it knows.
+// end returns where a client appends: the end of the file according to its cache.
 func (c *Client) end(o *object) int64 { return c.cached(o).Size }
 
-// forgot is whether this client has forgotten what it could remember.
+// forgot reports whether this client has dropped what it could have cached.
 func (c *Client) forgot() bool { return c.opt.Forgot != nil && c.opt.Forgot() }
 
-// find is carried out on the server.
+// find is executed on the server.
 func (c *Client) find(o *object, name string) (*object, error) {
 	if err := c.gone(o); err != nil {
 		return nil, err
@@ -262,21 +262,21 @@ func (c *Client) find(o *object, name string) (*object, error) {
 	return found, nil
 }
 
-// hides says that a file is to be hidden instead of being removed.
+// hides reports whether a file must be hidden instead of removed.
 func (c *Client) hides(file *object) bool {
 	return !file.mode.IsDir() && c.opens[file] > 0 && !c.opt.Local && c.silly[file] == (hidden{}) && !c.forgot()
 }
 
-// hide gives a file that this client has open another name, instead of removing it: whatever
-// has the name by now is renamed.
+// hide renames a file that this client has open, instead of removing it. The request renames whatever has
+// the name by then.
 func (c *Client) hide(o *object, name string, file *object) {
 	c.hidden++
 	h := hidden{o, fmt.Sprintf(".nfs%016x%08x", file.id, c.hidden)}
-	_ = c.server.rename(o, name, o, h.name, c) // both are there
+	_ = c.server.rename(o, name, o, h.name, c) // both exist
 	c.silly[file] = h
 }
 
-// closed ends one use of a file, and removes what was hidden with the last.
+// closed ends one use of a file, and removes a hidden file after its last use.
 func (c *Client) closed(file *object) {
 	if c.opt.V4 && !file.mode.IsDir() {
 		file.held--

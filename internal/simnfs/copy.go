@@ -7,15 +7,15 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// copies are what objects and clients became in a copy.
+// copies maps objects and clients to their copies.
 type copies struct {
 	objects map[*object]*object
 	clients map[*Client]*Client
 	server  *Server
 }
 
-// Copy is a server as this one is, with another clock, and its clients, with other transports. What is
-// open at a client stays so, but is in nobody's hands. What Forget goes back to is not copied.
+// Copy returns a copy of the server with another clock, and of its clients with other transports. Files that
+// a client has open remain open, without an owner. The state that Forget returns to is not copied.
 func (s *Server) Copy(clock func() time.Time, clients []*Client, transports []Transport) (*Server, []*Client) {
 	copied := *s
 	c := copies{map[*object]*object{}, map[*Client]*Client{}, &copied}
@@ -39,7 +39,7 @@ func (s *Server) Copy(clock func() time.Time, clients []*Client, transports []Tr
 	return &copied, all
 }
 
-// object is the copy of one, and of all in it.
+// object copies an object, and everything in it.
 func (c *copies) object(o *object) *object {
 	if o == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// dir is an open directory. Names of more than one element are walked from it, as those of
-// a lock that is being staged are.
+// dir is an open directory. Names with several elements, such as those of a lock that is being staged,
+// are resolved from it.
 type dir struct {
 	client    *Client
 	object    *object
@@ -30,12 +30,12 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// at is the path of a name, which may be that of a directory, with a slash behind it.
+// at returns the path of a name. The name may have a trailing slash.
 func (d *dir) at(name string) string {
 	return strings.TrimSuffix(d.path, "/") + "/" + strings.TrimSuffix(name, "/")
 }
 
-// failed tells what went wrong with a name, if it did.
+// failed adds the path to an error, if any.
 func (d *dir) failed(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -43,7 +43,7 @@ func (d *dir) failed(op, name string, err error) error {
 	return failed(op, d.at(name), err)
 }
 
-// walk comes to the directory of the last element.
+// walk resolves a name up to the directory of its last element.
 func (d *dir) walk(name string) (*object, string, error) {
 	if d.closed {
 		return nil, "", fs.ErrClosed
@@ -62,8 +62,8 @@ func (d *dir) walk(name string) (*object, string, error) {
 	}
 }
 
-// lookup finds the last element of a name, on the server only if it is not remembered. What is remembered
-// for too long counts if the directory is as it was.
+// lookup finds the last element of a name, with a request only if it is not cached. An expired entry is
+// still valid if the directory has not changed.
 func (d *dir) lookup(at *object, last, name string) (*object, error) {
 	found, known := d.client.recall(at, last)
 	if !known {
@@ -82,7 +82,7 @@ func (d *dir) lookup(at *object, last, name string) (*object, error) {
 	return found, nil
 }
 
-// changeUnless believes what is remembered if that is in the way.
+// changeUnless makes a change unless a cached entry conflicts with it.
 func (d *dir) changeUnless(kind, name string, admit func(found *object) error, change func(at *object, last string) (*object, error)) error {
 	at, last, err := d.walk(name)
 	if err == nil {
@@ -96,8 +96,7 @@ func (d *dir) changeUnless(kind, name string, admit func(found *object) error, c
 	return d.change(kind, name, nil, change)
 }
 
-// change has the server change the entry name of a directory that is there, which the client
-// takes for what it has found.
+// change makes the server change the entry name. found is the object that the client has for that name.
 func (d *dir) change(kind, name string, found *object, change func(at *object, last string) (now *object, err error)) error {
 	at, last, err := d.walk(name)
 	if err != nil {
@@ -110,7 +109,7 @@ func (d *dir) change(kind, name string, found *object, change func(at *object, l
 		before := d.client.server.change(at)
 		now, err := change(at, last)
 		if err != nil {
-			if !d.client.forgot() { // who makes or removes a name looks it up
+			if !d.client.forgot() { // a client that creates or removes a name looks it up
 				_, _ = d.client.find(at, last)
 			}
 			return err
@@ -138,7 +137,7 @@ func (d *dir) put(at *object, name string, mode fs.FileMode) *object {
 	return made
 }
 
-// Rename finds its target by the number that it is pinned as, whatever it is wrapped in.
+// Rename finds its target directory by its pinned number, in any wrapper.
 func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	number, err := to.Pin()
 	if err != nil {
@@ -157,13 +156,13 @@ func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	return failed("rename", shown, c.tell("rename", shown, func() error { return c.rename(d.object, oldname, target, newname) }))
 }
 
-// findsGone says whether a client finds that a directory is not there any more, as it may before
-// it asks or thinks about what is to be moved into it.
+// findsGone reports whether a client notices that a directory is gone, as it may before it sends or
+// checks a rename into that directory.
 func (c *Client) findsGone(gone *object) bool {
 	return gone.links == 0 && !c.opt.Local && c.forgot()
 }
 
-// renamed is what a rename comes to without a request.
+// renamed returns the result of a rename without a request, if the cache determines it.
 func (c *Client) renamed(moved *object, known bool, to *object, newname string) (done bool, err error) {
 	if !known {
 		return false, nil
@@ -182,8 +181,8 @@ func (c *Client) renamed(moved *object, known bool, to *object, newname string) 
 	return moved == there || err != nil, err
 }
 
-// inTheWay is what a client knows to be at a name: it remembers that, or has it open, whose
-// name may be kept with it.
+// inTheWay returns what a client knows at a name: it has the name in its cache, or an open file whose
+// name may be cached with it.
 func (c *Client) inTheWay(to *object, name string) *object {
 	there, known := c.recall(to, name)
 	if now := to.entries[name]; !known && c.opens[now] > 0 && c.forgot() {
@@ -192,7 +191,7 @@ func (c *Client) inTheWay(to *object, name string) *object {
 	return there
 }
 
-// replaces makes way for what is moved to the name of what is remembered there.
+// replaces prepares the rename of moved to a name at which the cache has there.
 func (c *Client) replaces(to *object, newname string, moved, there *object) error {
 	if err := mismatch(moved, there); err != nil || !c.hides(there) {
 		return err
@@ -214,8 +213,8 @@ func mismatch(moved, there *object) error {
 	return nil
 }
 
-// rename is carried out on the server. Who moves a name looks it up first, and makes way for what
-// he knows, before anybody asks whether it is still so.
+// rename is executed on the server. The client first looks up the source, and hides the cached target
+// before any check that the cache is still right.
 func (c *Client) rename(from *object, oldname string, to *object, newname string) error {
 	if err := c.gone(from); err != nil {
 		return err
@@ -264,8 +263,8 @@ func firstOf(errs ...error) error {
 func (d *dir) Unlink(name string) error { return d.remove("unlink", name, noDirectory) }
 func (d *dir) Rmdir(name string) error  { return d.remove("rmdir", name, noFile) }
 
-// remove removes what is remembered, or looked up before the request is sent: with version 4
-// the request does not say what it is for, and whatever has the name by then is removed.
+// remove removes what the client has cached, or looked up before the request. With version 4 the request
+// has only the name, and removes whatever object has that name by then.
 func (d *dir) remove(kind, name string, admit func(found *object) error) error {
 	at, last, err := d.walk(name)
 	if err != nil {
@@ -279,7 +278,7 @@ func (d *dir) remove(kind, name string, admit func(found *object) error) error {
 		return d.failed(kind, name, err)
 	}
 	if taken != nil && c.silly[taken] == (hidden{at, last}) && !c.forgot() {
-		return d.failed(kind, name, syscall.EBUSY) // it goes with the last who has it open
+		return d.failed(kind, name, syscall.EBUSY) // it is removed when its last user closes it
 	}
 	return d.change(kind, name, taken, func(at *object, last string) (*object, error) {
 		there := at.entries[last]
@@ -341,7 +340,7 @@ func (c *Client) touch(o *object) error {
 	c.server.touch(o)
 	c.told(o)
 	if m := c.dirs[o]; m != nil && m.change == before && !c.opt.V4 {
-		m.change, m.asked = c.server.change(o), time.Now() // nobody else has changed it
+		m.change, m.asked = c.server.change(o), time.Now() // no other client has changed it
 	}
 	return nil
 }
@@ -354,7 +353,7 @@ func (d *dir) Stat() (info vfs.Info, err error) {
 	return info, failed("stat", d.path, err)
 }
 
-// describe is carried out on the server. A directory that this client removed has no links.
+// describe is executed on the server. A directory that this client removed has no links.
 func (c *Client) describe(o *object) (vfs.Info, error) {
 	if err := c.gone(o); errors.Is(err, syscall.ESTALE) {
 		return vfs.Info{}, err
@@ -374,8 +373,8 @@ func (d *dir) StatName(name string) (info vfs.Info, err error) {
 	return info, d.failed("stat", name, err)
 }
 
-// reach finds a name in memory or on the server, and then asks the server about what it
-// found. If that is gone, the kernel walks to it once more, and asks for the name.
+// reach finds a name in the cache or on the server, and then requests the attributes of that object. If
+// it is gone, the kernel resolves the name once more, on the server.
 func (d *dir) reach(kind, name string, admit, use func(*object) error) error {
 	at, last, err := d.walk(name)
 	if err != nil {
@@ -436,7 +435,7 @@ func (d *dir) list(visit func(name string) bool, wanted func(*object) bool) erro
 			return err
 		}
 		d.client.learn(d.object)
-		plus := d.client.forgot() // a listing may come with what is listed
+		plus := d.client.forgot() // a listing may include the entries' attributes
 		for _, name := range slices.Sorted(maps.Keys(d.object.entries)) {
 			if plus {
 				d.client.memory(d.object).names[name] = d.object.entries[name]
@@ -467,8 +466,8 @@ func (d *dir) Guard(vfs.Rules) {}
 func (d *dir) Path() string    { return d.path }
 func (d *dir) Unpin()          {}
 
-// firstPin is a number that no descriptor of this process has: what is asked of the real
-// system about a pinned directory fails.
+// firstPin is larger than any descriptor of this process, so that real system calls on a pinned
+// directory fail.
 const firstPin = 1 << 30
 
 func (d *dir) Pin() (int, error) {

@@ -36,7 +36,7 @@ func (d *dir) OpenDir(name string) (opened vfs.Dir, err error) {
 	return opened.(*dir).used(), nil
 }
 
-// used counts the uses of a directory, until they are closed.
+// used counts a use of a directory, until it is closed.
 func (d *dir) used() *dir {
 	d.client.uses[d.object]++
 	return d
@@ -95,7 +95,7 @@ func (d *dir) Create(name string, mode uint32) (vfs.File, error) {
 }
 
 func (d *dir) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
-	return d.OpenAppend(name, mode) // all that is written is written through
+	return d.OpenAppend(name, mode) // all writes are written through
 }
 
 func (d *dir) OpenAppend(name string, mode uint32) (vfs.File, error) {
@@ -124,8 +124,8 @@ func noDirectory(found *object) error {
 	return nil
 }
 
-// make opens a file by the server's word, and makes it if it is absent. What is remembered is
-// believed if it is in the way.
+// make opens a file on the server, and creates it if it is absent. A conflicting cached entry decides
+// without a request.
 func (d *dir) make(kind, name string, mode uint32, admit func(found *object) error) (vfs.File, error) {
 	var opened *object
 	if opened, err := d.remade(kind, name, admit); opened != nil || err != nil {
@@ -149,8 +149,8 @@ func (d *dir) make(kind, name string, mode uint32, admit func(found *object) err
 	return f, nil
 }
 
-// remade opens what is remembered, if it is still there under whatever name: then nothing is
-// made. That is a request, too, but changes nothing.
+// remade opens a cached file that still exists under any name; nothing is created then. This is also a
+// request, but changes nothing.
 func (d *dir) remade(kind, name string, admit func(found *object) error) (opened vfs.File, err error) {
 	at, last, err := d.walk(name)
 	if err != nil {
@@ -198,7 +198,7 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 	err = f.client.ask("read", f.path, func() error {
 		if err := f.client.gone(f.object); errors.Is(err, syscall.ESTALE) {
 			if f.client.seen[f.object].Size <= off && f.client.forgot() {
-				return io.EOF // there was nothing to be read, so there was nothing to ask
+				return io.EOF // nothing to read, so no request
 			}
 			return err
 		}
@@ -208,7 +208,7 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 		n = copy(p, f.object.content[off:])
 		return nil
 	})
-	if err == io.EOF { //nolint:errorlint // the very value
+	if err == io.EOF { //nolint:errorlint // exactly this value
 		return n, io.EOF
 	}
 	return n, failed("read", f.path, err)

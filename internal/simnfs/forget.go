@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// saved is how all objects were before the first change at a time.
+// saved is the state of all objects before the first change at a time.
 type saved struct {
 	at      time.Time
 	objects map[*object]object
 	sum     Sum
 }
 
-// save keeps how all is before the first change at each time, twice.
+// save saves the state before the first change at each of the last two times.
 func (s *Server) save() {
 	if !s.Forgets || s.root == nil || s.saved[1].at.Equal(s.now()) {
 		return
@@ -32,8 +32,8 @@ func (s *saved) keep(o *object) {
 	}
 }
 
-// Forget is a crash of a server with an async export: what was changed at the last times at
-// which anything was is as it was before. What it made then is gone, with its handles.
+// Forget is a crash of a server with an async export: it reverts the changes of the last two times at which
+// anything changed. Objects created since then are gone, with their handles.
 func (s *Server) Forget() {
 	to := s.saved[0]
 	if to.objects == nil {

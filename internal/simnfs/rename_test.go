@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// may says whether something happens if a client has forgotten one thing that it could
-// remember, whichever, and that it does not happen otherwise.
+// may reports whether something happens if a client has dropped some cached data, and requires that it
+// does not happen otherwise.
 func may(t *testing.T, happens func(a, b vfs.Dir) bool) bool {
 	t.Helper()
 	try := func(forgotten int) bool {
@@ -36,8 +36,7 @@ func may(t *testing.T, happens func(a, b vfs.Dir) bool) bool {
 	return false
 }
 
-// What kernels find out sooner than they mostly do: programs 15511, 15032 and 10318 of package
-// conform.
+// What kernels notice earlier than usual: programs 15511, 15032 and 10318 of package conform.
 func TestWhatMayBeFoundOutSooner(t *testing.T) {
 	t.Run("that there is nothing to move it into", func(t *testing.T) {
 		require.True(t, may(t, func(a, b vfs.Dir) bool {
@@ -83,7 +82,7 @@ func TestWhatMayBeFoundOutSooner(t *testing.T) {
 	})
 }
 
-// What a kernel finds out before it asks: programs 6203, 6249 and 6644 of package conform.
+// What a kernel notices before its request: programs 6203, 6249 and 6644 of package conform.
 func TestRenameIsRefusedByWhatIsRemembered(t *testing.T) {
 	opt := cached
 	opt.V4 = true

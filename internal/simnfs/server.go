@@ -13,25 +13,25 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Server has the directory that its clients share. It and its clients are for one
-// goroutine at a time.
+// Server has the directory that its clients share. The server and its clients must not be used
+// concurrently.
 type Server struct {
-	// Clock is the server's own. It may step.
+	// Clock is the server's clock. It may be set.
 	Clock func() time.Time
-	// Tick is the step of the times that it keeps; 0 is none, and a change attribute that
-	// counts.
+	// Tick is the resolution of the server's timestamps; with 0 they are exact, and change attributes
+	// are counters.
 	Tick time.Duration
-	// ReplacesNothing has it refuse to rename a directory to one that is there, an empty one, too.
+	// ReplacesNothing makes a rename of a directory to an existing one fail, even if that is empty.
 	ReplacesNothing bool
-	// Forgets has the server keep in mind what Forget goes back to.
+	// Forgets makes the server keep the state that Forget returns to.
 	Forgets bool
 
 	root   *object
 	mounts uint64
 	uid    uint32
 	gid    uint32
-	ghosts Sum       // what became of objects that have no name any more
-	pins   []*object // by the numbers that directories are pinned as
+	ghosts Sum       // the history of removed objects
+	pins   []*object // by the pinned numbers of directories
 	saved  [2]saved
 }
 
@@ -45,14 +45,14 @@ type object struct {
 	modified time.Time
 	changed  time.Time
 	changes  uint64
-	most     uint64 // that it ever had: a server that forgets gives no number twice, for it goes by the time, too
+	most     uint64 // its maximum: a server that forgets changes reuses no number, because it adds the time
 	links    uint64
-	held     int // by clients of version 4 that have it open
+	held     int // by version 4 clients that have it open
 	remover  *Client
-	made     string // at which path
+	made     string // the path at which it was created
 }
 
-// Serve is a server with an empty directory.
+// Serve returns a server with an empty directory.
 func Serve(clock func() time.Time) *Server {
 	s := &Server{Clock: clock, uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())} //nolint:gosec // ids fit
 	s.root = s.create(1, fs.ModeDir|0o755)
@@ -76,13 +76,13 @@ func (s *Server) now() time.Time {
 	return now
 }
 
-// touch sets both times of an object, as a change of its entries or its content does.
+// touch sets both times of an object, after a change of its entries or its content.
 func (s *Server) touch(o *object) {
 	o.modified = s.now()
 	s.note(o)
 }
 
-// note sets the time of the last change of anything.
+// note sets the change time of an object.
 func (s *Server) note(o *object) {
 	o.changed = s.now()
 	o.most++
@@ -95,7 +95,7 @@ func (s *Server) note(o *object) {
 	}
 }
 
-// change tells one state of an object from another.
+// change returns the change attribute of an object.
 func (s *Server) change(o *object) uint64 {
 	if s.Tick > 0 {
 		return uint64(o.changed.UnixNano()) //nolint:gosec // after 1970
@@ -145,7 +145,7 @@ func (s *Server) rename(from *object, oldname string, to *object, newname string
 	return nil
 }
 
-// has says that a directory is this object, or somewhere in it.
+// has reports whether at is this object, or is inside of it.
 func (o *object) has(at *object) bool {
 	for _, entry := range o.entries {
 		if entry.has(at) {
@@ -155,7 +155,7 @@ func (o *object) has(at *object) bool {
 	return o == at
 }
 
-// device is a number as of a disk, so that nobody looks for it among the mounts of this machine.
+// device is a number like a disk's, so that it matches no mount of this machine.
 const device = 8<<8 | 1
 
 func (o *object) info() vfs.Info {
@@ -166,10 +166,10 @@ func (o *object) info() vfs.Info {
 	}
 }
 
-// Names are the paths of all that is there, for checks: nobody's request.
+// Names returns the paths of all objects, for checks. It is not a request.
 func (s *Server) Names() []string { return s.root.names("") }
 
-// Content is that of a file, nil if there is none, for checks: nobody's request.
+// Content returns the content of a file, nil if it does not exist, for checks. It is not a request.
 func (s *Server) Content(path string) []byte {
 	at := s.root
 	for name := range strings.SplitSeq(path, "/") {

@@ -15,7 +15,7 @@ import (
 
 var cached = simnfs.Options{MinAge: 30 * time.Second, MaxAge: time.Minute}
 
-// two are the same directory as two hosts have it.
+// two returns the same directory on two hosts.
 func two(t *testing.T, s *simnfs.Server, opt simnfs.Options) (a, b vfs.Dir) {
 	t.Helper()
 	a, err := s.Mount(opt).OpenDir("/")
@@ -31,7 +31,7 @@ func absent(t *testing.T, d vfs.Dir, name string) {
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
 
-// in runs in a bubble, whose clock is the server's, too.
+// in runs f in a bubble, whose clock is also the server's.
 func in(t *testing.T, f func(t *testing.T, s *simnfs.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, simnfs.Serve(time.Now)) })
@@ -43,7 +43,7 @@ func TestAbsentNameIsRememberedUntilTheDirectoryIsAskedFor(t *testing.T) {
 		absent(t, a, "x")
 		require.NoError(t, b.Mkdir("x", 0o755))
 		absent(t, a, "x")
-		require.ErrorIs(t, a.Rmdir("x"), syscall.ENOENT) // believed
+		require.ErrorIs(t, a.Rmdir("x"), syscall.ENOENT) // from the cache
 		_, err := a.Stat()
 		require.NoError(t, err)
 		_, err = a.StatName("x")
@@ -81,7 +81,7 @@ func TestPresentNameIsEnteredFromMemory(t *testing.T) {
 		_, err = old.Stat()
 		require.ErrorIs(t, err, syscall.ESTALE)
 		_, err = a.OpenDir("x")
-		require.ErrorIs(t, err, syscall.ENOENT) // walked to once more
+		require.ErrorIs(t, err, syscall.ENOENT) // resolved once more
 	})
 }
 
@@ -147,7 +147,7 @@ func TestRenameReplacesAnEmptyDirectoryAlone(t *testing.T) {
 	})
 }
 
-// Two changes within a step of the server's clock leave one change attribute.
+// Two changes within one tick of the server's clock leave the same change attribute.
 func TestChangesWithinATickLookLikeOne(t *testing.T) {
 	in(t, func(t *testing.T, s *simnfs.Server) {
 		s.Tick = time.Second
@@ -192,7 +192,7 @@ func TestTransportDecidesWhatBecomesOfARequest(t *testing.T) {
 	})
 }
 
-// A removal by a client of version 4 reaches whatever has the name by the time that it arrives.
+// A removal by a version 4 client removes whatever has the name when the request arrives.
 func TestRemovalOfADirectoryThatIsAFileByNow(t *testing.T) {
 	for _, v4 := range []bool{true, false} {
 		in(t, func(t *testing.T, s *simnfs.Server) {
@@ -213,7 +213,7 @@ func TestRemovalOfADirectoryThatIsAFileByNow(t *testing.T) {
 	}
 }
 
-// A lookup by version 4 brings nothing but the name: another one is absent as before.
+// A lookup with version 4 updates only the name: another name remains absent.
 func TestV4LearnsOfTheNameAlone(t *testing.T) {
 	for _, v4 := range []bool{true, false} {
 		in(t, func(t *testing.T, s *simnfs.Server) {
@@ -232,7 +232,7 @@ func TestV4LearnsOfTheNameAlone(t *testing.T) {
 	}
 }
 
-// forgetful is a server that forgets, and has made three directories at three times.
+// forgetful runs a test with a server that loses changes, after creating three directories at three times.
 func forgetful(t *testing.T, test func(s *simnfs.Server, a, b vfs.Dir)) {
 	in(t, func(t *testing.T, s *simnfs.Server) {
 		s.Forgets = true
@@ -245,7 +245,7 @@ func forgetful(t *testing.T, test func(s *simnfs.Server, a, b vfs.Dir)) {
 	})
 }
 
-// An async export forgets what was done at the last two times, with what came to be then.
+// An async export loses the changes of the last two times, with everything created then.
 func TestForgetfulServer(t *testing.T) {
 	forgetful(t, func(s *simnfs.Server, _, b vfs.Dir) {
 		z, err := b.OpenDir("z")
@@ -257,8 +257,8 @@ func TestForgetfulServer(t *testing.T) {
 	})
 }
 
-// After a crash no change attribute comes again, however many changes there are: who remembers that a name
-// is absent finds it.
+// After a crash no change attribute is reused, however many changes there are: a client that has cached an
+// absent name finds it.
 func TestForgetfulServerGivesNoChangeAttributeTwice(t *testing.T) {
 	for changes := range 4 {
 		forgetful(t, func(s *simnfs.Server, a, b vfs.Dir) {
@@ -277,7 +277,7 @@ func TestForgetfulServerGivesNoChangeAttributeTwice(t *testing.T) {
 	}
 }
 
-// A server that replaces no directory refuses to rename one to an empty one; files it does replace.
+// A server that replaces no directory rejects a rename to an empty one; it does replace files.
 func TestServerThatReplacesNothing(t *testing.T) {
 	in(t, func(t *testing.T, s *simnfs.Server) {
 		s.ReplacesNothing = true

@@ -6,7 +6,7 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Sum is a hash that grows with what is added to it, in order.
+// Sum is an incremental hash of an ordered sequence.
 type Sum uint64
 
 // Add adds a number.
@@ -29,22 +29,23 @@ func (s *Sum) AddText(text string) {
 // AddTime adds a time.
 func (s *Sum) AddTime(t time.Time) { s.Add(uint64(t.UnixNano())) } //nolint:gosec // a hash
 
-// View is how states are told apart.
+// View defines which states count as equal.
 type View struct {
-	// Label is how a text reads.
+	// Label converts a text.
 	Label func(string) string
-	// Now is what times count from; zero: from nothing. Those before Old are all alike then.
+	// Now makes times relative to it; if zero they are absolute. All times before Old count as equal then.
 	Now, Old time.Time
-	// Ages says, by the path at which it was made, whether anybody asks for the times of something later than
-	// he changes it; nil: of all. Of others only counts whether they are of just now.
+	// Ages reports, by the path at which an object was created, whether any process reads its times other
+	// than right after changing it; if nil, of all objects. For other objects it only counts whether
+	// the times are equal to Just.
 	Ages func(made string) bool
-	// Ident gives an object another number; nil: its own.
+	// Ident replaces an object's number; if nil, the number stays.
 	Ident func(id uint64) uint64
-	// Just is what the server's clock shows.
+	// Just is the server's current time.
 	Just time.Time
 }
 
-// times adds those of an object, as somebody knows it.
+// times adds the times of an object, as known to a client or the server.
 func (v View) times(sum *Sum, o *object, info vfs.Info) {
 	if !v.Now.IsZero() && v.Ages != nil && !v.Ages(o.made) {
 		for _, t := range []time.Time{info.ModTime, info.ChangeTime} {
@@ -72,8 +73,8 @@ func (v View) Time(sum *Sum, t time.Time) {
 	}
 }
 
-// State tells states of the server apart. What has no name any more is in the states of the clients
-// that can still come to it.
+// State returns a hash of the server's state. Objects without a name are part of the states of the clients
+// that can still reach them.
 func (s *Server) State(v View) Sum {
 	sum := s.Named(v)
 	if s.Forgets {
@@ -85,7 +86,7 @@ func (s *Server) State(v View) Sum {
 	return sum
 }
 
-// Named tells apart what has a name on the server.
+// Named returns a hash of all objects with a name on the server.
 func (s *Server) Named(v View) Sum { return s.root.state(v) }
 
 func (o *object) state(v View) Sum {
@@ -100,7 +101,7 @@ func (o *object) state(v View) Sum {
 	return sum
 }
 
-// itself is an object without its entries.
+// itself hashes an object without its entries.
 func (o *object) itself(v View) (sum Sum) {
 	id := o.id
 	if v.Ident != nil {
@@ -116,9 +117,9 @@ func (o *object) itself(v View) (sum Sum) {
 	return sum
 }
 
-// State tells states of a client apart: what it remembers, and what it has open. What it
-// remembers of an object that has no name any more nobody asks for, unless it is open or
-// remembered by a name: no object gets a name twice, but on a server that forgets.
+// State returns a hash of the client's state: what it has cached, and what it has open. The cached data of
+// an object without a name is not used any more, unless the object is open or cached by a name: no object
+// gets a name again, except on a server that forgets changes.
 func (c *Client) State(v View) Sum {
 	var all Sum
 	met := map[*object]bool{}
@@ -165,7 +166,7 @@ func (c *Client) State(v View) Sum {
 	return all
 }
 
-// counts says whether what is known of an object may matter.
+// counts reports whether cached data of an object may matter.
 func (c *Client) counts(o *object) bool {
 	return o.links > 0 || c.server.Forgets || c.opens[o] > 0 || c.uses[o] > 0
 }
@@ -179,8 +180,8 @@ func stateOf(o *object, kind uint64, info vfs.Info, v View) Sum {
 	return sum
 }
 
-// StateOf tells states of something open apart: which object it is, and what may be done with it.
-// It is false for what is not open here.
+// StateOf returns a hash of an open file or directory: its object, and the permitted calls. ok is false if
+// it was not opened here.
 func StateOf(opened any) (Sum, bool) {
 	var o *object
 	var rest []bool
@@ -204,7 +205,7 @@ func StateOf(opened any) (Sum, bool) {
 	return sum, true
 }
 
-// remembers is what a client remembers of a directory.
+// remembers returns a hash of a client's cache of a directory.
 func (c *Client) remembers(of *object, m *memory, v View) Sum {
 	sum, names := Sum(of.id), Sum(0)
 	same := m.change == c.server.change(of)
@@ -212,7 +213,7 @@ func (c *Client) remembers(of *object, m *memory, v View) Sum {
 		sum.Add(1)
 	}
 	if !m.since(&sum, v) && !same && !c.server.Forgets {
-		return sum // it is not believed, and will be forgotten when the directory is asked for
+		return sum // it is not valid, and will be dropped after the next request for the directory
 	}
 	sum.Add(uint64(m.age)) //nolint:gosec // a hash
 	for name, found := range m.names {
@@ -227,8 +228,8 @@ func (c *Client) remembers(of *object, m *memory, v View) Sum {
 	return sum
 }
 
-// since adds how long ago the directory was asked for, and says whether names may still be believed: after
-// the age to which they are, the time makes no difference any more.
+// since adds how long ago the directory's attributes were requested, and reports whether cached names may
+// still be valid: beyond the maximum age the time makes no difference.
 func (m *memory) since(sum *Sum, v View) (believed bool) {
 	if v.Now.IsZero() || m.asked.IsZero() {
 		sum.AddTime(m.asked)
@@ -239,7 +240,7 @@ func (m *memory) since(sum *Sum, v View) (believed bool) {
 	return since < m.age
 }
 
-// Opened tells apart what a client has open.
+// Opened returns a hash of what a client has open.
 func (c *Client) Opened() (all Sum) {
 	for o, uses := range c.opens {
 		one := Sum(o.id)

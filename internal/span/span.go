@@ -1,4 +1,4 @@
-// Package span reads and writes durations as people write them on a command line.
+// Package span parses and formats durations as people write them on a command line.
 package span
 
 import (
@@ -12,7 +12,7 @@ import (
 // Day is a day of 24 hours.
 const Day = 24 * time.Hour
 
-// Parse reads a Go duration, a number of seconds, or days ("2d"). It is never negative.
+// Parse parses a Go duration, a number of seconds, or days ("2d"). It is never negative.
 func Parse(text string) (time.Duration, error) {
 	value, err := time.ParseDuration(text)
 	if number, isDays := strings.CutSuffix(text, "d"); isDays {
@@ -22,14 +22,14 @@ func Parse(text string) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration, or too long a one; write 90s, 5m, 2h30m, 1d, or a number of seconds", text)
+		return 0, fmt.Errorf("invalid duration %q: use 90s, 5m, 2h30m, 1d, or a number of seconds", text)
 	case value < 0:
 		return 0, errors.New("a duration cannot be negative")
 	}
 	return value, nil
 }
 
-// maxScaled keeps scaled from overflowing: a hundred years.
+// maxScaled prevents an overflow in scaled: a hundred years.
 const maxScaled = 100 * 365 * Day
 
 func scaled(text string, unit time.Duration) (time.Duration, error) {
@@ -37,14 +37,14 @@ func scaled(text string, unit time.Duration) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !(number*float64(unit) <= float64(maxScaled)) { // also refuses what is not a number
+	if !(number*float64(unit) <= float64(maxScaled)) { // also rejects NaN
 		return 0, errors.New("out of range")
 	}
 	return time.Duration(number * float64(unit)), nil
 }
 
-// Format writes a duration as Parse reads it, without the units that are 0: 1d, 36h,
-// 7h30m, 1m30s.
+// Format formats a duration in the format of Parse, without the units that are 0: 1d, 36h, 7h30m,
+// 1m30s.
 func Format(d time.Duration) string {
 	if d != 0 && d%Day == 0 {
 		return strconv.FormatInt(int64(d/Day), 10) + "d"

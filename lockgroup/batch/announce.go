@@ -32,8 +32,8 @@ func (x *exchange) announce(h *holding) {
 	x.note(err)
 }
 
-// reportResult informs other processes of a job's result; of an unfinished chunk only if that is
-// urgent or due.
+// reportResult informs other processes of a job's result. It reports a result of an unfinished chunk
+// only if that is urgent or due.
 func (x *exchange) reportResult(h *holding, r multilock.Result, urgent bool) {
 	if r.Final || !urgent && time.Since(h.reported) < x.schedule.progressPause() {
 		return
@@ -55,7 +55,7 @@ func (x *exchange) announceComplete(h *holding) {
 	u := x.schedule.unit(h.unit)
 	root := x.schedule.unit(u.root)
 	if u.Range == root.Range && len(h.last.Chunk.Returned) == 0 {
-		return // announce has written that under the lock
+		return // announce has written that the chunk is done, under the lock
 	}
 	ctx, cancel := x.lastUpdates()
 	defer cancel()
@@ -82,9 +82,9 @@ func (x *exchange) announceComplete(h *holding) {
 	}
 }
 
-// errInspected means that a piece is done, but its lock is held by a process that either checks it
-// or forgets it.
-var errInspected = errors.New("somebody looks at it")
+// errInspected means that a piece is done, but a process that checks or deletes its result holds its
+// lock.
+var errInspected = errors.New("another process inspects it")
 
 // piecesRecorded reports whether all known pieces of a chunk have a result, with one listing.
 func (x *exchange) piecesRecorded(ctx context.Context, root int) bool {
@@ -99,9 +99,9 @@ func (x *exchange) piecesRecorded(ctx context.Context, root int) bool {
 	return x.recorded.all(ctx, x.src, names)
 }
 
-// pieceDone returns nil if a piece and its parts are done and no process is about to forget them.
-// It inspects the lock before it reads the result: a process that forgets a result acquires the
-// lock, drops the progress map, and only then changes the result.
+// pieceDone returns nil if a piece and its parts are done and no process is about to delete their
+// results. It inspects the lock before it reads the result: a process that deletes a result acquires
+// the lock, drops the progress map, and only then changes the result.
 func (x *exchange) pieceDone(ctx context.Context, u unit) error {
 	name := u.name()
 	seen, err := multilock.Inspect(ctx, x.src, name, x.opt.StalePolicy)

@@ -1,6 +1,6 @@
-// Package batch works through a list of jobs on any number of hosts without a coordinator. Hosts
-// claim neighbouring jobs together, as a chunk, with one lock, and run each job to one final
-// result. They learn from a progress map which chunks have changed, or, if the source keeps none,
+// Package batch works through a list of jobs on any number of hosts without a coordinator. A host
+// claims neighbouring jobs together, as a chunk, with one lock, and runs each job to one final
+// result. It learns which chunks have changed from a progress map, or, if the source keeps none,
 // from a listing of the results. Both only save requests: the locks and results decide.
 package batch
 
@@ -34,6 +34,8 @@ type Job struct {
 // Attempt is one run of a job.
 type Attempt struct {
 	Name string
+	// Command and Shown are those of the job.
+	Command, Shown string
 	// Seq is the job's number in the list, from 1.
 	Seq int
 	// Number is the number of the attempt, over all hosts together, from 1.
@@ -54,23 +56,23 @@ type Options struct {
 	StalePolicy multilock.StalePolicy
 	User        string
 	Batch       source.BatchJob
-	// Processes says that jobs start processes: see multilock.ForJob.
+	// Processes means that jobs start processes: see multilock.ForJob.
 	Processes bool
 	// Workers is how many jobs this process runs at a time, 1 if 0.
 	Workers int
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// RetryOn are the exit codes that are worth another attempt; all but 0 if empty.
+	// RetryOn are the exit codes that allow another attempt; all but 0 if empty.
 	RetryOn []int
 	// RetryDelay is the pause before the first retry of a job: see lockgroup.Plan.Pause. Other jobs
-	// go on meanwhile. If the process dies, another one retries without it.
+	// go on during that. If the process dies, another one retries without it.
 	RetryDelay time.Duration
 	// Delay is the shortest time between two starts of jobs in this process.
 	Delay time.Duration
 	// Busy, if not nil, is called once a second. While it returns a reason, this process begins no
 	// job; running jobs go on, and idle hosts get the claimed jobs that have not begun.
 	Busy func() string
-	// Halt says when to end before all jobs have run.
+	// Halt defines when to end before all jobs have run.
 	Halt Halt
 	// Order is the order in which jobs begin.
 	Order Order
@@ -79,28 +81,43 @@ type Options struct {
 	// Barriers are the numbers of jobs with a barrier behind them: no host begins a later job
 	// before all jobs up to that number have succeeded. They must be the same on all hosts.
 	Barriers []int
-	// Needs are what jobs take of this host's Workers and Memory, in the order of the list. They
-	// must be the same on all hosts.
+	// Needs are the shares of this host's Workers and Memory that jobs take, in the order of the list.
+	// They must be the same on all hosts.
 	Needs []Needs
-	// Shell names, for people, what runs the commands; "" is the default. It must be the same on
-	// all hosts.
+	// Shell names the program that runs the commands, for people; "" is the default. It must be the
+	// same on all hosts.
 	Shell string
 	// Memory is how many bytes this host has for jobs, 0 for no limit.
 	Memory int64
 	// Label, if not empty, is recorded in results instead of the jobs' commands.
 	Label string
-	// Add appends the jobs behind the end of the group's list to that list, for all hosts that use
-	// Add. A host that has the shorter list goes on with that. The source must be a
-	// source.ManifestGrower.
+	// Add appends the jobs beyond the end of the group's list to that list, for all hosts that use Add.
+	// A host with a shorter list works on that list, until it reads the rest: see Follow. The source
+	// must be a source.ManifestGrower.
 	Add bool
+	// Replace makes the jobs the group's list: jobs with a known name keep their numbers, new ones are
+	// added at the end. Commands of jobs that are done must not change, except of those in Redo, which
+	// run again. The source must be a source.ManifestGrower. The error may also be a *DoneError, a
+	// *BusyError or ErrReplaced.
+	Replace bool
+	Redo    []string
+	// Wait is how long Replace waits for jobs that other hosts hold. It asks these hosts to give back
+	// the jobs that they have not begun.
+	Wait time.Duration
+	// Replaced, if not nil, is called when the list was replaced.
+	Replaced func(Changes)
+	// Follow, if not nil, makes Run accept jobs that other hosts add to the list or change in it, at
+	// the latest before Run ends. Follow returns a job with what it needs to run here, given its Name
+	// and Command. Run accepts no command that a user other than root and this user may have written.
+	Follow func(Job) Job
 }
 
 // Order is the order in which the jobs of a list begin.
 type Order int
 
 const (
-	// OrderList is the order of the list: exactly, if one host works alone and no attempt fails.
-	// Several hosts work on one chunk each, and go on with the next free one.
+	// OrderList is the order of the list: exactly, if one host works alone and no attempt fails. With
+	// several hosts, each works on one chunk at a time, and continues with the next free one.
 	OrderList Order = iota
 	// OrderRandom is a random order.
 	OrderRandom
@@ -109,7 +126,7 @@ const (
 // ErrDrained means that Drain ended the batch early.
 var ErrDrained = errors.New("no more jobs are taken")
 
-// Source is what a batch needs of a source.
+// Source is the interface that a batch needs of a source.
 type Source interface {
 	source.Ledger
 	source.Journal
@@ -119,14 +136,13 @@ type Source interface {
 // Batch works through a list of jobs together with all processes that have the same list in the
 // same group. Each job runs under a lock, as often as its retries allow, and never again after its
 // final result was committed. A process that crashes may lose the results of its last two seconds;
-// these jobs run again.
+// those jobs run again.
 //
 // A process claims a chunk with one lock, records its jobs together, and gives back jobs that it
 // has not begun when other hosts are idle.
 type Batch struct {
 	*common
-	grower   source.ManifestGrower // with Options.Add
-	sections []int                 // number of the last job in each section of a list that has grown
+	sections []int // number of the last job in each section of a list that has grown
 	exchange *exchange
 	recorder *recorder
 	claimer  *claimer
@@ -158,11 +174,11 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 		return nil, err
 	}
 	grower, ok := src.(source.ManifestGrower)
-	if opt.Add && !ok {
-		return nil, fmt.Errorf("adding to a list of jobs: %w: the source keeps lists as they are", multilock.ErrUnsupported)
+	if (opt.Add || opt.Replace) && !ok {
+		return nil, fmt.Errorf("changing a list of jobs: %w: the source keeps lists as they are", multilock.ErrUnsupported)
 	}
-	c := &common{src: able, jobs: jobs, opt: opt, schedule: newSchedule(jobs, opt)}
-	b := &Batch{common: c, grower: grower, exchange: newExchange(c)}
+	c := &common{src: able, grower: grower, jobs: jobs, opt: opt, schedule: newSchedule(jobs, opt)}
+	b := &Batch{common: c, exchange: newExchange(c)}
 	b.recorder = &recorder{common: c, exchange: b.exchange}
 	b.claimer = &claimer{common: c, exchange: b.exchange, recorder: b.recorder}
 	b.divide()
@@ -174,8 +190,8 @@ func (b *Batch) divide() {
 	b.schedule.change(func() { b.schedule.divide(b.sections, b.opt.Order == OrderRandom) })
 }
 
-// Run returns when every job of the list has a final result from any host, or when it was halted,
-// drained or ctx ended. Call it once.
+// Run returns when every job of the list has a final result from any host, or when the batch was
+// halted or drained, or when ctx ended. Call it once.
 //
 // The error is nil if every job has succeeded, and lockgroup.ErrNotDone if some have failed.
 // Otherwise it is a *HaltError, ErrDrained, context.Cause(ctx), or an error of the source; a
@@ -191,12 +207,18 @@ func (b *Batch) Run(ctx context.Context) (Report, error) {
 	if err := b.join(b.taking); err != nil {
 		return b.report(), err
 	}
-	b.halt()
-	b.workThrough()
+	for more := true; more; {
+		b.halt()
+		b.workThrough()
+		var err error
+		if more, err = b.takeUp(b.taking); err != nil {
+			return b.report(), err
+		}
+	}
 	return b.report(), b.runError(ctx)
 }
 
-// workThrough claims and runs jobs, and exchanges updates meanwhile.
+// workThrough claims and runs jobs, and exchanges updates at the same time.
 func (b *Batch) workThrough() {
 	following, giveUp := context.WithCancel(context.WithoutCancel(b.working))
 	defer giveUp()
@@ -220,7 +242,7 @@ func (b *Batch) workThrough() {
 	follower.Wait()
 }
 
-// join checks that all hosts have the same list, and loads what is done.
+// join checks that all hosts have the same list, and loads the recorded results.
 func (b *Batch) join(ctx context.Context) error {
 	if err := b.agree(ctx); err != nil {
 		return err
@@ -228,11 +250,11 @@ func (b *Batch) join(ctx context.Context) error {
 	if err := b.exchange.open(ctx); err != nil {
 		return err
 	}
-	b.schedule.change(func() { b.schedule.before = b.schedule.done + b.schedule.failed })
+	b.schedule.change(func() { b.schedule.countBefore() })
 	return nil
 }
 
-// Drain makes Run take no more jobs and return when its running jobs have ended. It may be called
+// Drain makes Run start no more jobs and return when its running jobs have ended. It may be called
 // at any time.
 func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
 
@@ -270,7 +292,7 @@ func (b *Batch) work(slot int) {
 // run makes one attempt at a job.
 func (b *Batch) run(t task, slot int) {
 	h, start := t.holding, time.Now()
-	job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: t.number, Slot: slot, Lock: h.lock, Fence: h.fence}
+	job := Attempt{Name: b.jobs[t.job].Name, Command: b.jobs[t.job].Command, Shown: b.jobs[t.job].Shown, Seq: t.job + 1, Number: t.number, Slot: slot, Lock: h.lock, Fence: h.fence}
 	r, err := lockgroup.WhileHeld(b.working, h.lock, func(ctx context.Context) error { return b.jobs[t.job].Work(ctx, job) })
 	if err == nil {
 		r = b.recorder.complete(r, t, start)

@@ -43,7 +43,7 @@ func (r *runs) of(name string) int {
 	return r.count[name]
 }
 
-// names is how many jobs were run.
+// names returns how many jobs were run.
 func (r *runs) names() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *runs) requireOnce(t *testing.T, n int) {
 	}
 }
 
-// jobs is a list of n jobs that are counted and end as does says.
+// jobs returns a list of n jobs that are counted and run does.
 func (r *runs) jobs(n int, does func(context.Context, batch.Attempt) error) []batch.Job {
 	list := make([]batch.Job, n)
 	for i := range list {
@@ -100,8 +100,8 @@ func TestBatchOverHosts(t *testing.T) {
 	require.Equal(t, int64(60), total.Load())
 }
 
-// Started again, a batch goes on where it stopped. What is known from the progress map needs no
-// request of its own.
+// A batch that is started again continues where it stopped. Jobs that the progress map covers need no
+// request of their own.
 // Rule: chunks, progress-map
 func TestBatchContinues(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -131,7 +131,7 @@ func TestBatchContinues(t *testing.T) {
 	require.Zero(t, src.read.Load())
 }
 
-// A lost progress map costs requests, and nothing else.
+// A lost progress map only costs requests.
 // Rule: progress-map
 func TestBatchWithoutBoard(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -149,7 +149,7 @@ func TestBatchWithoutBoard(t *testing.T) {
 	ran.requireOnce(t, 20)
 }
 
-// counting counts what is asked of a source.
+// counting counts the calls on a source.
 type counting struct {
 	*fslock.Source
 	contended, read atomic.Int64
@@ -197,7 +197,7 @@ func TestBatchFailures(t *testing.T) {
 	requireFailures(report)
 }
 
-// batchEnd is what a batch in the background returned.
+// batchEnd is the result of a batch in the background.
 type batchEnd struct {
 	report batch.Report
 	err    error
@@ -235,7 +235,7 @@ func TestBatchTakesOver(t *testing.T) {
 	ran.requireOnce(t, 3)
 }
 
-// A name is any bytes: its job is not run again because JSON has no such bytes.
+// A name is any bytes: its job does not run again although JSON has no such bytes.
 // Rule: result
 func TestBatchOfOddNames(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()

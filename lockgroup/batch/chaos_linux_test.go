@@ -38,11 +38,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// chaosTTL is short: most of the time is spent on waiting for the dead.
+// chaosTTL is short: most of the time is spent waiting for dead holders.
 const chaosTTL = 2 * time.Second
 
-// chaos is a list that processes on several "hosts" work through, while they are killed,
-// stopped, and told to end. A job is one hold in the history that they tell.
+// chaos is a list that processes on several "hosts" work through, while they are killed, stopped, and asked
+// to end. A job is one hold in their history.
 type chaos struct {
 	*testing.T
 	base    string
@@ -53,22 +53,22 @@ type chaos struct {
 	struck  map[string]int
 }
 
-// chaosHost is a host on which one process follows the other.
+// chaosHost is a host that runs one process after another.
 type chaosHost struct {
 	*actor.Actor
 	chaosPart
-	ended  chan struct{} // closed when the process has
-	resume time.Time     // when it is to go on, zero if it runs
+	ended  chan struct{} // closed when the process has ended
+	resume time.Time     // when to continue it, zero if it runs
 }
 
-// chaosPart is what one process is told.
+// chaosPart is the configuration of one process.
 type chaosPart struct {
 	Name, Host, Base string
 	Jobs, Life       int
 }
 
-// Whatever happens to the hosts that work through a list, each of its jobs gets one result, no
-// two run it at a time, and none runs again when it has one.
+// Whatever happens to the hosts that work through a list, each of its jobs gets one result, no two hosts run
+// it at a time, and none runs it again when it has a result.
 // Rule: chunks, I1, I3, I7
 func TestChaosOfABatch(t *testing.T) {
 	c := &chaos{T: t, base: t.TempDir(), jobs: 300, history: worker.NewHistory(t, io.Discard), struck: map[string]int{}}
@@ -110,8 +110,8 @@ func (c *chaos) begin(h *chaosHost) {
 	}(h.Actor, h.ended)
 }
 
-// isOver says whether somebody has found that nothing is left, and lets those go on whose
-// time has come.
+// isOver reports whether a process has found nothing left to do, and continues the stopped processes that
+// are due.
 func (c *chaos) isOver() bool {
 	for _, h := range c.hosts {
 		select {
@@ -131,7 +131,7 @@ func (c *chaos) isOver() bool {
 // goOn continues a process, which may have ended.
 func (h *chaosHost) goOn() { _ = h.Process.Signal(syscall.SIGCONT) }
 
-// GoOn has it come to its end.
+// GoOn lets it run until its end.
 func (h *chaosHost) GoOn(t *testing.T) {
 	t.Helper()
 	h.goOn()
@@ -143,7 +143,7 @@ func (h *chaosHost) GoOn(t *testing.T) {
 	}
 }
 
-// requireGoodEnd allows for one that was told to end before it could hear it.
+// requireGoodEnd accepts a process that was asked to end before it could handle the signal.
 func (h *chaosHost) requireGoodEnd(t *testing.T) {
 	t.Helper()
 	require.LessOrEqual(t, h.ProcessState.ExitCode(), 0, "%s: %s", h.Name, h.ProcessState)
@@ -168,7 +168,7 @@ func (c *chaos) strike(h *chaosHost) {
 	}
 }
 
-// playHost works through the list. Told to end, every other one sees its jobs to their end.
+// playHost works through the list. When asked to end, every other host lets its jobs end first.
 func playHost() error {
 	var part chaosPart
 	if err := actor.Part(&part); err != nil {
@@ -205,7 +205,7 @@ func playHost() error {
 	return err
 }
 
-// chaosJobs are jobs of up to a tenth of a second; every tenth fails at first.
+// chaosJobs returns jobs of up to a tenth of a second; every tenth fails at first.
 func chaosJobs(part chaosPart) []batch.Job {
 	told := locktest.NewRecorder(os.Stdout, part.Name)
 	work := func(ctx context.Context, a batch.Attempt) error {
@@ -243,7 +243,7 @@ type chaosRun struct {
 	ended   bool
 }
 
-// judge looks at what the processes told and what is recorded.
+// judge checks the processes' history and the recorded results.
 func (c *chaos) judge() {
 	events := c.history.All()
 	require.NoError(c, locktest.Check(events))
@@ -259,8 +259,8 @@ func (c *chaos) judge() {
 	c.Logf("%d jobs, %d runs, %v", c.jobs, count, c.struck)
 }
 
-// judgeRuns finds the run of which the result tells: it has ended, and it is the last one
-// that anybody began who believed to hold the lock.
+// judgeRuns finds the run of a result: it has ended, and it is the last run that began while its process
+// held the lock.
 func (c *chaos) judgeRuns(name string, r multilock.Result, runs []*chaosRun) {
 	recorded := false
 	for _, run := range runs {

@@ -23,7 +23,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// inChunks runs a test of a batch in a bubble of time, where chunks are kept.
+// inChunks runs a batch test in a synctest bubble, with a source that keeps chunks.
 func inChunks(t *testing.T, test func(t *testing.T, v *grouptest.ChunkVenue, ran *runs)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, grouptest.NewChunkVenue(), newRuns()) })
@@ -54,8 +54,8 @@ func TestChunksOfShortJobs(t *testing.T) {
 	})
 }
 
-// A host that comes late to long jobs gets its part of what others have not begun, and so does
-// one that is there when another is held up by one long job.
+// A host that joins late while long jobs run gets a share of the jobs that others have not begun, and so
+// does one that is idle while another host has one long job.
 // Rule: give-back
 func TestChunksAreGivenBack(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -98,7 +98,7 @@ func TestChunksAreGivenBack(t *testing.T) {
 	}
 }
 
-// onBoard is what the board says of the chunks.
+// onBoard returns the progress map's bytes of the chunks.
 func onBoard(t *testing.T, v *grouptest.ChunkVenue) []byte {
 	t.Helper()
 	b, err := v.OpenProgressMap(t.Context())
@@ -108,21 +108,21 @@ func onBoard(t *testing.T, v *grouptest.ChunkVenue) []byte {
 	return read[1:]
 }
 
-// The host that ends the last part of a chunk marks it as done; but not as long as another host
-// has a part, which may be about to forget its record, or if one has failed.
+// The host that ends the last part of a chunk marks the chunk as done, but not while another host holds a
+// part, because it may be about to delete its record, or if a part has failed.
 // Rule: progress-map, give-back
 func TestLastPieceOfAChunk(t *testing.T) {
 	for what, c := range map[string]struct {
 		held  string
-		looks bool // he who holds it goes a second after the last job
+		looks bool // its holder leaves a second after the last job
 		exit  int
 		there byte
 	}{
-		"all are done":            {there: 1},
-		"somebody has a piece":    {held: "#jobs-3-3"},
-		"somebody has the whole":  {held: "#jobs-1-4"},
-		"somebody looks at it":    {held: "#jobs-1-4", looks: true, there: 1},
-		"a job of one has failed": {exit: 1},
+		"all are done":                {there: 1},
+		"somebody has a piece":        {held: "#jobs-3-3"},
+		"somebody has the whole":      {held: "#jobs-1-4"},
+		"another process inspects it": {held: "#jobs-1-4", looks: true, there: 1},
+		"a job of one has failed":     {exit: 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -135,7 +135,7 @@ func TestLastPieceOfAChunk(t *testing.T) {
 				v.Commit(chunkOf(3, 3, done(3, c.exit)))
 				if c.held != "" {
 					theirs := grouptest.Alive("node7")
-					theirs.Record.Token = whole.Token // who has the whole wrote that record
+					theirs.Record.Token = whole.Token // the holder of the whole chunk wrote that record
 					v.Hold(c.held, theirs)
 				}
 				list := ran.jobs(16, func(_ context.Context, a batch.Attempt) error {
@@ -153,7 +153,7 @@ func TestLastPieceOfAChunk(t *testing.T) {
 	}
 }
 
-// chunkOf is the record of a chunk by somebody else, with results of some of its jobs.
+// chunkOf returns another host's record of a chunk, with results of some of its jobs.
 func chunkOf(from, to int, jobs ...source.ChunkJob) multilock.Result {
 	c := &source.Chunk{From: from, To: to, Jobs: jobs}
 	c.Count()
@@ -162,8 +162,8 @@ func chunkOf(from, to int, jobs ...source.ChunkJob) multilock.Result {
 	}
 }
 
-// What a dead holder has recorded of a chunk is not run again, and stays recorded as its own,
-// also if it was on this very host; a failure that may be tried again is.
+// Jobs that a dead holder has recorded do not run again, and stay recorded as the dead holder's, even if it
+// was on this host; a failure that may be retried runs again.
 // Rule: chunks, I7
 func TestChunkIsGoneOnWith(t *testing.T) {
 	for _, host := range []string{"node7", "here"} {
@@ -197,8 +197,8 @@ func testChunkIsGoneOnWith(t *testing.T, before process.Identity) {
 	})
 }
 
-// A host that takes a chunk over from a dead one writes at once that the chunk is its own, so
-// that others can go on with the parts of it.
+// A host that takes over a chunk from a dead host records that at once, so that other hosts can continue
+// with the chunk's parts.
 // Rule: give-back
 func TestChunkWithPartsIsTakenOver(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -229,8 +229,8 @@ func TestChunkWithPartsIsTakenOver(t *testing.T) {
 	})
 }
 
-// A list of an earlier version, in which each job had a lock of its own, is refused: its results
-// are elsewhere.
+// A list of an earlier version, in which each job had a lock of its own, is rejected: its results are
+// stored elsewhere.
 // Rule: manifest
 func TestListWithoutChunksIsRefused(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -243,7 +243,7 @@ func TestListWithoutChunksIsRefused(t *testing.T) {
 	})
 }
 
-// A failure on one host ends the batch on the others, though their jobs are long.
+// A failure on one host ends the batch on the others, although their jobs are long.
 // Rule: progress-map
 func TestHaltIsHeardOf(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -273,9 +273,8 @@ func TestHaltIsHeardOf(t *testing.T) {
 	})
 }
 
-// A host that takes back results may die in the middle, or another may be at work on another
-// list: what is not recorded is not done, whatever the progress map says, and records of others'
-// jobs do not count for ours.
+// A host that deletes results may die halfway, or another host may work on another list: unrecorded jobs
+// are not done, whatever the progress map shows, and records of other lists' jobs do not count.
 // Rule: progress-map
 func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -298,7 +297,7 @@ func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 	})
 }
 
-// Small chunks that were claimed ahead of long jobs go to others as they are.
+// Small chunks that were claimed ahead while long jobs run go to other hosts unchanged.
 // Rule: give-back
 func TestWholeChunksAreGivenBack(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -330,8 +329,8 @@ func TestWholeChunksAreGivenBack(t *testing.T) {
 	})
 }
 
-// Whatever is in the record of a chunk and on the progress map, except that this chunk is done,
-// the batch comes to its end, and runs each job once, unless it is recorded that it was.
+// With any record of a chunk and any progress map, except one that marks this chunk as done, the batch
+// ends, and runs each job once, unless a result is recorded.
 // Rule: progress-map, chunks
 func FuzzRecord(f *testing.F) {
 	for _, record := range []string{
@@ -354,7 +353,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		r, err := multilock.Result{Name: "#jobs-1-4", Token: "theirs", By: process.Identity{Host: "node7"}, Attempt: 1, Chunk: chunk}.Read(source.ResultVersion)
 		if err != nil {
-			return // no source shows it
+			return // no source returns it
 		}
 		inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 			const jobs = 16
@@ -381,8 +380,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Jobs of any length, some of which fail at first, on hosts that come and go, or are busy, now
-// and then or all the time: each succeeds once, and the list comes to its end on all hosts.
+// Jobs of any length, some of which fail at first, on hosts that come and go, or are busy, sometimes or
+// always: each job succeeds once, and the list is completed on all hosts.
 // Rule: chunks, give-back
 func TestAnyListEnds(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
@@ -438,10 +437,10 @@ func anyList(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) {
 	}
 	hosts.Wait()
 	ran.requireOnce(t, len(list))
-	time.Sleep(time.Minute) // for calls that nobody waits for any more
+	time.Sleep(time.Minute) // for calls that hung
 }
 
-// busyTimes are those of a host: never, all the time unless it is the first, or by turns.
+// busyTimes returns when a host is busy: never, always unless it is the first, or at times.
 func busyTimes(chance func(of ...time.Duration) time.Duration, host int) func() string {
 	turn, offset := chance(0, 0, time.Hour, 20*time.Second, 3*time.Minute), chance(0, 1)
 	if turn == 0 {

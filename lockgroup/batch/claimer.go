@@ -35,7 +35,7 @@ func (c *claimer) claimAll() {
 	}
 }
 
-// claim tries to claim a unit, and works on it to its end.
+// claim tries to claim a unit, and works on it until its jobs have ended.
 func (c *claimer) claim(i int) {
 	start := time.Now()
 	u := c.schedule.unit(i)
@@ -46,11 +46,13 @@ func (c *claimer) claim(i int) {
 			c.schedule.claimTime.add(time.Since(start))
 			c.schedule.went()
 			c.schedule.begin(h)
+			c.schedule.holding++
 		}
 	})
 	switch {
 	case err == nil:
 		err = c.recorder.keep(h)
+		c.schedule.change(func() { c.schedule.holding-- })
 	case errors.Is(err, multilock.ErrHeld):
 		c.meet(i)
 		return
@@ -60,6 +62,9 @@ func (c *claimer) claim(i int) {
 	case errors.Is(err, errRecorded):
 		c.schedule.change(func() { c.schedule.set(i, unitElsewhere) })
 		return
+	case errors.Is(err, errOutdated):
+		c.schedule.change(func() { c.schedule.set(i, unitBehind) })
+		return
 	case errors.Is(err, errDone):
 		err = nil
 	}
@@ -67,17 +72,19 @@ func (c *claimer) claim(i int) {
 }
 
 var (
-	// errDone means that others have finished a unit.
+	// errDone means that other processes have finished a unit.
 	errDone = errors.New("it is done")
-	// errRecorded means that a part has a result, so that another process has or had it.
-	errRecorded = errors.New("somebody has recorded something of it")
-	// errTakenBack means that the record that gave a part back may have been forgotten. The jobs
-	// then run under the lock of the whole unit.
+	// errRecorded means that a part has a result: another process holds or held it.
+	errRecorded = errors.New("another process has recorded a result of it")
+	// errTakenBack means that the record that gave a part back may have been deleted. The jobs then run
+	// under the lock of the whole unit.
 	errTakenBack = errors.New("it is not given back any more")
+	// errOutdated means that a record refers to sections of the list that were not read.
+	errOutdated = errors.New("the list was changed")
 )
 
-// takenByOthers checks whether a unit is done if there are other hosts. The map tells nothing of a
-// part before its whole chunk is done, so for a part it checks for a result, unless that was read
+// takenByOthers checks whether a unit is done if there are other hosts. The map does not cover a part
+// before its whole chunk is done, so for a part it checks for a result, unless the result was read
 // when the lock was free.
 func (c *claimer) takenByOthers(i int, u unit) error {
 	switch {
@@ -109,7 +116,8 @@ func (c *claimer) hold(i int, u unit) (h *holding, err error) {
 		return nil, err
 	}
 	if c.exchange.progressMap.saysDone(u.root) && c.schedule.unit(i).state != unitFinal {
-		c.exchange.note(c.exchange.progressMap.markChanged(c.taking, u.root)) // its byte is older than a result that was forgotten
+		// The byte is older than the deletion of a result.
+		c.exchange.note(c.exchange.progressMap.markChanged(c.taking, u.root))
 	}
 	return h, nil
 }
@@ -123,7 +131,7 @@ func (c *claimer) terms(u *unit) multilock.Terms {
 	return opt
 }
 
-// describe describes a unit for people.
+// describe returns the command of a unit, for people.
 func (c *claimer) describe(u *unit) string {
 	if u.From == u.To {
 		return cmp.Or(c.jobs[u.From-1].Shown, c.jobs[u.From-1].Command)
@@ -145,6 +153,8 @@ func (c *claimer) learn(h *holding, u unit) error {
 	case errors.Is(err, multilock.ErrNoResult):
 	case err != nil:
 		return err
+	case c.outdated(last):
+		return errOutdated
 	default:
 		if c.exchange.merge(h.unit, last); c.schedule.unit(h.unit).state == unitFinal {
 			c.schedule.change(c.schedule.met) // another host was faster than its updates
@@ -152,6 +162,7 @@ func (c *claimer) learn(h *holding, u unit) error {
 		if last.Chunk != nil {
 			last = c.schedule.ours(&u, last)
 			h.jobs, h.returned, h.fence = inherit(last), last.Chunk.Returned, last.Chunk.Fence
+			h.revision = last.Chunk.Revision
 		}
 		h.last = last
 	}
@@ -165,9 +176,9 @@ func (c *claimer) learn(h *holding, u unit) error {
 	return nil
 }
 
-// checkPart checks that the record of the whole still gives this part back. Under the part's lock
-// that stays so: a process that forgets it locks the whole and then the part. A holder that works
-// on the whole wrote the record itself, so the tokens are equal.
+// checkPart checks that the record of the whole unit still gives this part back. The record cannot
+// change while the part's lock is held: a process that deletes it locks the whole unit and then the
+// part. A process that works on the whole unit wrote the record itself, so the tokens are equal.
 func (c *claimer) checkPart(u unit) error {
 	if u.of.From == 0 {
 		return nil
@@ -187,9 +198,18 @@ func (c *claimer) checkPart(u unit) error {
 	return err
 }
 
-// meet handles a unit that another process holds. One listing finds the others' units, too.
+// outdated reports whether a record refers to sections of the list that were not read.
+func (c *claimer) outdated(r multilock.Result) bool {
+	if r.Chunk == nil {
+		return false
+	}
+	c.schedule.want(r.Chunk.Revision)
+	return r.Chunk.Revision > c.schedule.known
+}
+
+// meet handles a unit that another process holds. One listing also finds the units of other processes.
 func (c *claimer) meet(i int) {
-	held, _ := bounded.Call(c.taking, c.src.Names) // on an error they are met one by one
+	held, _ := bounded.Call(c.taking, c.src.Names) // after an error the other units are found one by one
 	c.schedule.change(func() {
 		c.schedule.set(i, unitElsewhere)
 		c.schedule.met()
@@ -216,7 +236,7 @@ func (c *claimer) conclude(i int, err error) {
 	case c.ends(err):
 		c.stops.drain(err)
 	case c.taking.Err() == nil:
-		state = unitElsewhere // or unclear: inspect it later
+		state = unitElsewhere // or unknown: inspect it later
 	}
 	c.schedule.change(func() { c.schedule.set(i, state) })
 }

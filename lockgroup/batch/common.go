@@ -7,11 +7,13 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // common is what all parts of a batch use: the claimer, the recorder and the exchange.
 type common struct {
 	src      Source
+	grower   source.ManifestGrower // nil if lists cannot grow
 	jobs     []Job
 	opt      Options
 	schedule *schedule
@@ -20,8 +22,8 @@ type common struct {
 	taking, working context.Context //nolint:containedctx // the batch's lifetime: for taking jobs, and for those that run
 }
 
-// ends reports whether an error with a unit ends the batch on this process. A lost or held lock
-// does not.
+// ends reports whether an error with a unit ends the batch in this process. A lost or held lock does
+// not.
 func (u *common) ends(err error) bool {
 	for _, passing := range []error{multilock.ErrHeld, multilock.ErrLost, multilock.ErrUnsure, lockgroup.ErrLingering} {
 		if errors.Is(err, passing) {
@@ -31,7 +33,7 @@ func (u *common) ends(err error) bool {
 	return !u.isEnd(err)
 }
 
-// isEnd reports whether an error is only the batch's own end.
+// isEnd reports whether an error only means that the batch has ended.
 func (u *common) isEnd(err error) bool {
 	for _, why := range []error{context.Cause(u.taking), context.Cause(u.working)} {
 		if why != nil && errors.Is(err, why) {
@@ -41,15 +43,16 @@ func (u *common) isEnd(err error) bool {
 	return false
 }
 
-// halt ends the batch if its Halt is reached. Results that are not recorded yet count, too.
+// halt ends the batch if its Halt is reached. Unrecorded results count, too.
 func (u *common) halt() {
 	if u.opt.Halt.When == HaltNever {
 		return
 	}
 	u.schedule.mu.Lock()
 	c := counts{done: u.schedule.done + u.schedule.ended.done, failed: u.schedule.failed + u.schedule.ended.failed}
+	total := u.schedule.open + u.schedule.done + u.schedule.failed
 	u.schedule.mu.Unlock()
-	if !u.opt.Halt.reached(c, len(u.jobs)) {
+	if !u.opt.Halt.reached(c, total) {
 		return
 	}
 	cause := &HaltError{Halt: u.opt.Halt, Failed: c.failed, Done: c.done}
@@ -60,7 +63,8 @@ func (u *common) halt() {
 	u.stops.drain(cause)
 }
 
-// stops ends a batch early: the taking of jobs, and then the running jobs. The first cause stays.
+// stops ends a batch early: first it starts no more jobs, then it ends the running ones. The first cause
+// is kept.
 type stops struct {
 	mu    sync.Mutex
 	cause error
@@ -77,7 +81,7 @@ func (s *stops) begin(take, work context.CancelCauseFunc) {
 	}
 }
 
-// drain stops taking jobs.
+// drain starts no more jobs.
 func (s *stops) drain(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func ExampleRun() {
 	fmt.Printf("%d of %d done, %d failed: %v\n", report.Done, report.Total, report.Failed, err)
 	fmt.Println(report.Failures[0].Name, report.Failures[0].Why)
 	// Output:
-	// 9 of 10 done, 1 failed: not everything is done
+	// 9 of 10 done, 1 failed: not all jobs have succeeded
 	// page07 page 7 is torn
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// exchange learns what other hosts have recorded, and tells them what this one has. It only saves
-// requests: the locks and results decide.
+// exchange reads what other hosts have recorded, and announces what this host has recorded. It only
+// saves requests: the locks and results decide.
 type exchange struct {
 	*common
 	progressMap *progressMap
@@ -29,8 +29,8 @@ func newExchange(c *common) *exchange {
 	return &exchange{common: c, recorded: newRecorded(), unread: map[int]bool{}}
 }
 
-// open opens the map and loads what is done. It reads the results of chunks that the map does not
-// call done.
+// open opens the map and loads the recorded results. It reads the results of chunks that are not done
+// according to the map.
 func (x *exchange) open(ctx context.Context) error {
 	x.progressMap = &progressMap{seen: make([]byte, 1+len(x.schedule.units))}
 	var known []int
@@ -55,7 +55,7 @@ func (x *exchange) open(ctx context.Context) error {
 		}
 	}
 	for _, k := range known {
-		if recorded[x.schedule.unit(k).Range] { // no other process has forgotten the result
+		if recorded[x.schedule.unit(k).Range] { // no other process has deleted the result
 			x.markDone(k)
 		}
 	}
@@ -67,10 +67,10 @@ func (x *exchange) open(ctx context.Context) error {
 
 const (
 	// mapEvery is the shortest pause between two polls of the map: other hosts may be idle, or may
-	// halt the batch. A host with jobs to give away polls once per mapJobs jobs.
+	// halt the batch. A host with spare jobs polls once per mapJobs jobs.
 	mapEvery = 2 * time.Second
 	mapJobs  = 16
-	// mapUnasked is the pause of other hosts, for the progress; up to mapAnyway with long jobs.
+	// mapUnasked is the pause on other hosts, for the progress display; up to mapAnyway with long jobs.
 	mapUnasked = 10 * time.Second
 	mapAnyway  = time.Minute
 	// progressEvery is how often a change of an unfinished chunk is written.
@@ -102,7 +102,7 @@ func (x *exchange) follow(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// mapPause returns how old the map may become.
+// mapPause returns the allowed age of the map.
 func (x *exchange) mapPause() time.Duration {
 	x.schedule.mu.Lock()
 	defer x.schedule.mu.Unlock()
@@ -115,9 +115,9 @@ func (x *exchange) mapPause() time.Duration {
 	return max(mapUnasked, min(x.schedule.jobTime.value/mapJobs, mapAnyway))
 }
 
-// changedResults stands in for the map if there is none: it lists the results, and returns the
-// chunks of the schedule with one that is not known to be final. As no host can ask for jobs, each
-// listing counts as such a request.
+// changedResults replaces the map if there is none: it lists the results, and returns the chunks of
+// the schedule with a result that is not known to be final. Without a map no host can ask for jobs, so
+// each listing counts as a request for jobs.
 func (x *exchange) changedResults(ctx context.Context) (changed []int, err error) {
 	start := time.Now()
 	names, err := bounded.Call(ctx, x.src.Results)
@@ -135,8 +135,8 @@ func (x *exchange) changedResults(ctx context.Context) (changed []int, err error
 	return x.schedule.othersRecorded(len(x.progressMap.seen)-1, recorded), nil
 }
 
-// markDone settles a chunk that is done according to the map. It returns false if the chunk's
-// results must be read.
+// markDone settles a chunk that is done according to the map. It returns false if the chunk's results
+// must be read.
 func (x *exchange) markDone(root int) bool {
 	done := x.progressMap.saysDone(root)
 	if done {
@@ -145,8 +145,8 @@ func (x *exchange) markDone(root int) bool {
 	return done
 }
 
-// poll reads the map and some of the changed results. It does not read all of them, to limit the
-// load with many hosts, unless a result may halt the batch. It reports whether a chunk is done.
+// poll reads the map and some of the changed results. It does not read all of them, to limit the load
+// with many hosts, unless a result may halt the batch. It reports whether a chunk is done.
 func (x *exchange) poll(ctx context.Context) (progress bool) {
 	read := x.progressMap.updates
 	if x.progressMap.absent() {
@@ -178,11 +178,11 @@ func (x *exchange) anyFinal(units []int) bool {
 	return slices.ContainsFunc(units, func(i int) bool { return x.schedule.unit(i).state == unitFinal })
 }
 
-// mostRead is how many results one poll reads.
+// mostRead is the maximum number of results that one poll reads.
 const mostRead = 4
 
-// pollParts reads some of the parts that other processes hold, and reports whether any is done. It
-// does not read all of them, to limit the load with many waiters.
+// pollParts reads results of some of the parts that other processes hold, and reports whether any part
+// is done. It does not read all of them, to limit the load with many waiters.
 func (x *exchange) pollParts(ctx context.Context) (progress bool) {
 	parts := x.schedule.othersParts()
 	if len(parts) == 0 {
@@ -216,7 +216,7 @@ func (x *exchange) readUnit(ctx context.Context, i int) error {
 	return nil
 }
 
-// current reads a result as the source has it now.
+// current reads a result from the source, not from a cache.
 func (x *exchange) current(ctx context.Context, name string) (multilock.Result, error) {
 	read := x.src.Result
 	if chunks, ok := x.src.(source.Chunks); ok {
@@ -231,14 +231,14 @@ func (x *exchange) merge(i int, r multilock.Result) {
 	x.halt()
 }
 
-// ask tells the other hosts that this host is idle, unless a host has just asked.
+// ask announces that this host is idle, unless a host has just asked for jobs.
 func (x *exchange) ask(ctx context.Context) {
 	if !x.progressMap.absent() && time.Since(x.progressMap.lastAsked()) > mapEvery {
 		x.note(x.progressMap.write(ctx, 0, func(last byte) byte { return last + 1 }))
 	}
 }
 
-// note keeps the first error with updates.
+// note records the first error with updates.
 func (x *exchange) note(err error) {
 	if err == nil || errors.Is(err, context.Canceled) || x.isEnd(err) {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// forgetsThenWorks removes the results of the list, as "clean --results" does, and works through it.
+// forgetsThenWorks deletes the results of the list, as "clean --results" does, and works through it.
 func forgetsThenWorks(a *explore.Actor) {
 	for done := false; !done && !a.Gone(); {
 		err := forgetsAll(a)
@@ -30,8 +30,8 @@ func forgetsThenWorks(a *explore.Actor) {
 	worksThrough(a)
 }
 
-// forgetsAll takes the lock of the chunk, then those of all that was given back of it, drops the
-// board, and removes the results, that of the whole last.
+// forgetsAll acquires the lock of the chunk, then those of all its parts, drops the progress map, and
+// deletes the results, that of the whole chunk last.
 func forgetsAll(a *explore.Actor) error {
 	src, err := locks.Source(a)
 	if err != nil {
@@ -62,7 +62,7 @@ func locksNest(a *explore.Actor, src *fslock.Source, chunk source.Range, held *[
 	name := joblist.ChunkName(chunk)
 	lock, err := multilock.TryOnce(a.Context(), src, name, multilock.Options{TTL: locks.TTL})
 	if errors.Is(err, multilock.ErrHeld) {
-		_, _ = multilock.Break(a.Context(), src, name, multilock.BreakOptions{}) // if it is dead
+		_, _ = multilock.Break(a.Context(), src, name, multilock.BreakOptions{}) // if its holder is dead
 	}
 	if err != nil {
 		return err
@@ -89,9 +89,9 @@ func (f *listFacts) forget() {
 	f.forgets = true
 }
 
-// One host begins with a part, while others forget the record that makes it one. If it stops
-// there for longer than a TTL, it is back when the other one runs the job, and begins that job
-// anew.
+// One host begins a part, while another deletes the record that gave the part back. If the first one is
+// stopped for longer than a TTL, it continues when the other one runs the job, and begins that job
+// again.
 // Rule: give-back, forget-chunks
 func TestExploreListForgotten(t *testing.T) {
 	t.Parallel()

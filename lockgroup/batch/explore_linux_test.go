@@ -25,24 +25,24 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The real scheduler of a list on the simulated server, in every order: a short list that is one
-// chunk, of which parts are given back.
+// The real scheduler on the simulated server, in every order, with a short list that is one chunk, of which
+// parts are given back.
 
-// playedLength is so long that what is not begun is given back to who has nothing to do. No times of
-// these scenes are multiples of each other: what two goroutines of one host do at the very same
-// moment has no order.
+// playedLength is so long that jobs that have not begun are given back to an idle host. No times of these
+// scenarios are multiples of each other: the order of two goroutines of one host at the same moment is
+// undefined.
 const playedLength = 6170 * time.Millisecond
 
-// listFacts are what is true of a list, whatever hosts believe.
+// listFacts are the facts of a list, independent of the hosts' views.
 type listFacts struct {
 	jobs  int
-	lasts time.Duration // each of them
+	lasts time.Duration // duration of each job
 
 	mu       sync.Mutex
 	running  map[*explore.Actor]atWork
-	recorded map[int]source.ChunkJob // what the server has
-	read     map[string]string       // the results, as they were last
-	forgets  bool                    // somebody has begun to forget
+	recorded map[int]source.ChunkJob // on the server
+	read     map[string]string       // the last state of the results
+	forgets  bool                    // a host has begun to delete results
 }
 
 type atWork struct {
@@ -52,7 +52,7 @@ type atWork struct {
 
 func listFactsOf(w *explore.World) *listFacts { return w.Facts.(*listFacts) }
 
-// done says whether a job is recorded as a success.
+// done reports whether a job is recorded as a success.
 func (f *listFacts) done(job int) bool {
 	r, known := f.recorded[job]
 	return known && r.Exit == 0 && r.Signal == ""
@@ -67,7 +67,7 @@ func (f *listFacts) allDone() bool {
 	return true
 }
 
-// learn reads the results that are on the server. None may be gone that was there.
+// learn reads the results on the server. No earlier one may be missing.
 func (f *listFacts) learn(w *explore.World) (wrong string) {
 	news := false
 	for from := range f.jobs {
@@ -99,7 +99,7 @@ func (f *listFacts) learn(w *explore.World) (wrong string) {
 	return wrong
 }
 
-// keepsWhatEnded is asked after each change.
+// keepsWhatEnded is called after each change.
 func keepsWhatEnded(w *explore.World) string {
 	f := listFactsOf(w)
 	f.mu.Lock()
@@ -107,7 +107,7 @@ func keepsWhatEnded(w *explore.World) string {
 	return f.learn(w)
 }
 
-// begins notes that an attempt at a job begins, and says what is wrong with that.
+// begins records that an attempt at a job begins, and reports what is wrong with it.
 func (f *listFacts) begins(ctx context.Context, a *explore.Actor, t batch.Attempt) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *listFacts) ends(a *explore.Actor) {
 
 var errFirst = errors.New("the first attempt fails")
 
-// playedList are the jobs as an actor runs them. The second one fails at first.
+// playedList returns the jobs as an actor runs them. The second one fails at first.
 func playedList(a *explore.Actor) []batch.Job {
 	f := listFactsOf(a.World())
 	list := make([]batch.Job, f.jobs)
@@ -156,7 +156,7 @@ func playedList(a *explore.Actor) []batch.Job {
 	return list
 }
 
-// worksThrough is a host that works through the list, as often as it takes.
+// worksThrough is a host that works through the list, as often as needed.
 func worksThrough(a *explore.Actor) {
 	for !a.Gone() {
 		report, err := worksOnce(a)
@@ -185,7 +185,7 @@ func worksOnce(a *explore.Actor) (batch.Report, error) {
 	return b.Run(a.Context())
 }
 
-// drawn stands for chance: the same each time, and all pauses are long ones.
+// drawn replaces random numbers: always the same sequence, with long pauses.
 func drawn() func(n int64) int64 {
 	var mu sync.Mutex
 	draws := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // to be repeated
@@ -199,7 +199,7 @@ func drawn() func(n int64) int64 {
 	}
 }
 
-// toldRight compares what a host is told with what is recorded.
+// toldRight compares a host's report with the recorded results.
 func toldRight(a *explore.Actor, report batch.Report) {
 	f := listFactsOf(a.World())
 	f.mu.Lock()
@@ -210,8 +210,8 @@ func toldRight(a *explore.Actor, report batch.Report) {
 	}
 }
 
-// allIsDone says that nothing of the list is lost if anybody is left, and that it took no longer
-// than faults keep others waiting.
+// allIsDone requires that all jobs are done if a host is left, and that it took no longer than the faults
+// delay other hosts.
 func allIsDone(w *explore.World) {
 	f := listFactsOf(w)
 	f.learn(w)
@@ -230,7 +230,7 @@ func allIsDone(w *explore.World) {
 	}
 }
 
-// lastLookOfAll is how rarely those who have nothing to do look at others in the end.
+// lastLookOfAll is the longest pause between two inspections by idle hosts.
 const lastLookOfAll = 15 * time.Second
 
 // listOf is a scenario in which hosts work through one list.
@@ -240,7 +240,7 @@ func listOf(jobs int, hosts ...func(*explore.Actor)) *explore.Scenario {
 		sc.Actors[i].Threads = true
 	}
 	sc.InTurn = true
-	sc.Mount.MinAge, sc.Mount.MaxAge = 3*time.Second, 6*time.Second // or nobody learns of the board in time
+	sc.Mount.MinAge, sc.Mount.MaxAge = 3*time.Second, 6*time.Second // for timely reads of the map
 	sc.Pause, sc.Nap = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond
 	sc.Facts = func() any {
 		return &listFacts{jobs: jobs, lasts: playedLength, running: map[*explore.Actor]atWork{}, recorded: map[int]source.ChunkJob{}, read: map[string]string{}}
@@ -257,8 +257,8 @@ func proven(t *testing.T, r explore.Report) {
 	}
 }
 
-// playedThrough is each order with two preemptions, and one of these faults; or, in the long form,
-// any fault, and then both, as far as twenty minutes go.
+// playedThrough plays all orders with two preemptions, and one of these faults; or, in the long form, any
+// fault, and then both, within twenty minutes.
 func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	t.Helper()
 	sc.Preemptions, sc.Faults = 2, 0
@@ -279,15 +279,15 @@ func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	proven(t, sc.Sample(t, 1, 10_000))
 }
 
-// Two hosts, of which one gives jobs back to the other, and either may die or be suspended.
+// Two hosts, of which one gives back jobs for the other, and either may die or be suspended.
 // Rule: chunks, give-back, I1, I3, I7
 func TestExploreList(t *testing.T) {
 	t.Parallel()
 	playedThrough(t, listOf(3, worksThrough, worksThrough), explore.Crash, explore.Pause)
 }
 
-// Two requests fail that record results or report them: a host that could not record one begins
-// no more jobs, and leaves the list to hosts that can.
+// Two requests fail that record or announce results: a host that could not record one begins no more jobs,
+// and leaves the list to hosts that can.
 // Rule: chunks
 func TestExploreListWrites(t *testing.T) {
 	t.Parallel()
@@ -299,10 +299,10 @@ func TestExploreListWrites(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// The same schedule comes to the same, though goroutines wake each other: except where two are
-// woken at once and ask for one mutex, which Go's own scheduler decides. That is seen four times
-// in 720 on two processors, and twice in 2,500 on one (GOMAXPROCS=1), when the machine is so busy
-// that Go takes a goroutine that waited for the processor for one that worked for too long.
+// The same schedule has the same result, although goroutines wake each other, except if two wake at once and
+// lock one mutex, whose order Go's scheduler decides. That happens four times in 720 on two processors,
+// and twice in 2,500 on one (GOMAXPROCS=1), when the machine is so busy that Go takes a goroutine that
+// waited for the processor for one that ran for too long.
 // Rule: none (explorer)
 func TestExploreListAgain(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestExploreListAgain(t *testing.T) {
 	}
 }
 
-// recordedBefore has the record of a chunk on the server, by somebody who has left it.
+// recordedBefore puts the record of a chunk on the server, from a host that has left it.
 func recordedBefore(sc *explore.Scenario, chunk source.Chunk) {
 	prepare, name := sc.Prepare, joblist.ChunkName(source.Range{From: chunk.From, To: chunk.To})
 	chunk.Count()
@@ -348,8 +348,8 @@ func longerJobs(sc *explore.Scenario, times time.Duration) {
 	}
 }
 
-// A host that takes over a chunk of which a part was given back does not hold up that part: two
-// attempts at the one job take no longer because the other one lasts.
+// A host that takes over a chunk of which a part was given back does not delay that part: two attempts at
+// its job take no longer because the chunk's own job runs long.
 // Rule: give-back
 func TestExploreListTakenOver(t *testing.T) {
 	t.Parallel()

@@ -23,11 +23,10 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// oneIn lets one operation in n fail: now it is not carried out, now its reply is
-// lost. Which, chance says. At regular intervals the faults fall into step with
-// a batch that is started again after each of them: a start of as many operations
-// as lie between two faults meets one every time, at the same place, for ever.
-// That a directory is closed is nothing that a server hears of.
+// oneIn makes one operation in n fail, at random: either it is not executed, or its reply is lost. Faults
+// at regular intervals could fall into step with a batch that is started again after each of them: a
+// start with as many operations as the interval would meet one at the same place every time. Closing a
+// directory is not a request.
 func oneIn(n int, seed uint64) faultfs.Injector {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // faults need no secrecy, but to be the same again
@@ -41,9 +40,8 @@ func oneIn(n int, seed uint64) faultfs.Injector {
 	}
 }
 
-// Over a network filesystem whose server loses requests and replies, two hosts
-// start their batches again until all is done. No job runs when its result is
-// there, and what a host has recorded stays.
+// On a network filesystem whose server loses requests and replies, two hosts start their batches again until
+// all is done. No job runs when it has a result, and recorded results stay.
 // Rule: chunks, commit, I7
 func TestBatchWithFaults(t *testing.T) {
 	base, ran := t.TempDir(), newRuns()
@@ -71,7 +69,7 @@ func TestBatchWithFaults(t *testing.T) {
 	}
 }
 
-// results are those of all jobs that are recorded.
+// results returns all recorded results.
 func results(t *testing.T, src *fslock.Source) map[string]multilock.Result {
 	var mu sync.Mutex
 	all := map[string]multilock.Result{}
@@ -89,8 +87,7 @@ func results(t *testing.T, src *fslock.Source) map[string]multilock.Result {
 	return all
 }
 
-// persist starts a batch again until it succeeds, and returns how many attempts it
-// has recorded.
+// persist starts a batch again until it succeeds, and returns how many attempts it has recorded.
 func persist(t *testing.T, base string, list []batch.Job, faults faultfs.Injector) (recorded int64) {
 	fs := faultfs.New(vfs.OS{}, nil)
 	fs.Describe(vfs.FileSystem{Type: "test"})

@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A host that knows of a part, and is stopped while all results are forgotten and others
-// begin anew, does not run what is theirs now; when they have died, it runs the whole.
+// A host that has seen a part, and is stopped while all results are deleted and other hosts start again,
+// does not run their jobs; when they have died, it runs the whole chunk.
 // Rule: give-back, forget-chunks
 func TestPartOfAForgottenChunk(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -52,8 +52,8 @@ func TestPartOfAForgottenChunk(t *testing.T) {
 	})
 }
 
-// A host that has learned of a result, and is given the job as a part after that was forgotten, has
-// nothing to do there: it does not take the lock over and over, and leaves it to others.
+// A host that has read a result, and then gets the job as a part after the result was deleted, has nothing
+// to do there: it does not acquire the lock repeatedly, and leaves it to other hosts.
 // Rule: give-back
 func TestPartThatWasDoneBefore(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -76,7 +76,7 @@ func TestPartThatWasDoneBefore(t *testing.T) {
 		anew.Record.Token = whole.Token
 		v.Hold(whole.Name, anew)
 		v.Release("#jobs-3-4")
-		time.Sleep(time.Minute) // it finds that this is no part any more, and goes for the whole
+		time.Sleep(time.Minute) // it finds that this is no longer a part, and claims the whole chunk
 		whole = chunkOf(1, 4)
 		whole.Chunk.Returned = []source.Range{{From: 1, To: 2}, {From: 3, To: 4}}
 		v.Commit(whole)
@@ -91,8 +91,8 @@ func TestPartThatWasDoneBefore(t *testing.T) {
 	})
 }
 
-// A part is not begun while another host has the whole that has not written that the part is
-// given back: it may be about to forget it. If that host is dead, the whole is taken over first.
+// A part is not begun while the whole chunk has a holder that has not written that the part is given back:
+// it may be about to delete that record. If the holder is dead, the whole chunk is taken over first.
 // Rule: give-back, forget-chunks
 func TestPartOfWhatSomebodyMayForget(t *testing.T) {
 	for what, state := range map[string]source.State{"held": multilock.StateHeld, "dead": multilock.StateDead} {

@@ -6,8 +6,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// giveBack gives back half of the jobs that will not begin soon, for an idle host. Other hosts do
-// the same, and the idle host asks again if that was too little.
+// giveBack gives back half of the jobs that will not begin soon, for an idle host. Other hosts do the
+// same, and the idle host asks again if it needs more.
 func (q *schedule) giveBack() {
 	q.change(func() {
 		if q.throttle.busy != "" {
@@ -26,10 +26,10 @@ func (q *schedule) giveBack() {
 	})
 }
 
-// soon is how soon a job must begin not to be given back.
+// soon is the time within which a job must begin, or else it may be given back.
 const soon = 5 * time.Second
 
-// surplus counts the ready jobs that will not begin soon.
+// surplus returns the number of ready jobs that will not begin soon.
 func (q *schedule) surplus() int {
 	if q.throttle.busy != "" {
 		return len(q.ready)
@@ -41,8 +41,8 @@ func (q *schedule) surplus() int {
 const partsShare = 8
 
 // giveBack adds a job to the parts of a holding: to the last part if that is adjacent and small
-// enough. A unit is never given back as one part, which would have the unit's own name; that
-// happens by releasing the lock.
+// enough. A whole unit is never given back as a part, which would have the unit's own name; its lock is
+// released instead.
 func (h *holding) giveBack(number int, of *unit) {
 	h.urgent = true
 	if len(h.fresh)+len(h.parts) == 0 {
@@ -58,9 +58,9 @@ func (h *holding) giveBack(number int, of *unit) {
 	}
 }
 
-// giveAllBack gives back all jobs that a busy host has not begun: as parts if the unit has a
-// running job, else by releasing the lock. A job to retry stays with its unit, which has the record
-// of the failure. The caller holds the mutex.
+// giveAllBack gives back all jobs that a busy host has not begun: as parts if the unit has a running
+// job, otherwise by releasing the lock. A job to retry stays with its unit, whose record has the
+// failure. The caller holds the mutex.
 func (q *schedule) giveAllBack() {
 	for len(q.ready) > 0 {
 		last := len(q.ready) - 1
@@ -77,7 +77,7 @@ func (q *schedule) giveAllBack() {
 	}
 }
 
-// takenBack returns a part to its unit, for now.
+// takenBack returns a part to its unit for now.
 func (q *schedule) takenBack(i int) {
 	q.change(func() {
 		u := q.units[i]

@@ -7,17 +7,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Halt says when a batch ends before all of its jobs have run. It counts the final results of the
+// Halt defines when a batch ends before all of its jobs have run. It counts the final results of the
 // whole list, from all hosts and all times. The zero value means never.
 type Halt struct {
 	When HaltWhen
 	What HaltWhat
-	// Number is how many results end the batch; or Percent is their share of the list.
+	// Number is how many results end the batch; or Percent is their percentage of the list.
 	Number  int
 	Percent float64
 }
 
-// HaltWhen says what happens to running jobs.
+// HaltWhen selects what happens to running jobs.
 type HaltWhen int
 
 const (
@@ -25,11 +25,11 @@ const (
 	HaltNever HaltWhen = iota
 	// HaltSoon lets running jobs end.
 	HaltSoon
-	// HaltNow ends running jobs; they are not recorded, and can run again.
+	// HaltNow ends running jobs; these are not recorded, and can run again.
 	HaltNow
 )
 
-// HaltWhat says which results count.
+// HaltWhat selects which results count.
 type HaltWhat int
 
 const (

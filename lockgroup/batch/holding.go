@@ -13,28 +13,30 @@ import (
 type holding struct {
 	unit  int
 	lock  *multilock.Lock
-	fence uint64 // for its jobs; 0 without fencing
+	fence uint64 // for its jobs' attempts; 0 without fencing
+	// revision is the record's revision when the lock was acquired: see source.Chunk.
+	revision int
 
-	jobs     []source.ChunkJob // recorded results of its jobs and those to record, in order
+	jobs     []source.ChunkJob // results of its jobs, recorded or to record, in order
 	returned []source.Range
-	parts    []unit // given back with the next record
+	parts    []unit // to give back with the next record
 	last     multilock.Result
 	fresh    []attempt // not recorded yet
-	since    time.Time // since when the first of fresh waits
+	since    time.Time // since when the oldest entry of fresh waits
 	urgent   bool      // record without delay
-	// inherited means that the record is still the earlier holder's. It must be rewritten:
-	// checkPart compares the record's token with the lock's.
+	// inherited means that an earlier holder wrote the record. It must be rewritten: checkPart compares
+	// the record's token with the lock's.
 	inherited bool
 	waiting   int // its jobs that wait for a worker
 	running   int
-	// stopped is why no more of its jobs begin, nil while they do. With lingering, the lock is left
-	// to its TTL.
+	// stopped is why no more of its jobs begin, nil while they do. With lingering, the lock expires
+	// with its TTL instead of being released.
 	stopped   error
 	lingering bool
-	dead      bool // nothing can be recorded any more
+	dead      bool // nothing more can be recorded
 	recorded  bool // something was recorded
 	begun     time.Time
-	reported  time.Time // when others were last informed
+	reported  time.Time // when other processes were last informed
 }
 
 // attempt is an attempt that has ended.
@@ -55,7 +57,7 @@ func (q *schedule) begin(h *holding) {
 	}
 	h.inherited = len(h.returned) > 0 && h.waiting > 0
 	if h.waiting == 0 {
-		q.set(h.unit, unitFinal) // also after a result was forgotten
+		q.set(h.unit, unitFinal) // even if a result was deleted
 	}
 }
 
@@ -83,7 +85,7 @@ func (h *holding) lastOf(job int) (multilock.Result, bool) {
 	return h.jobs[at].Result(h.last), true
 }
 
-// inherit returns an earlier holder's job results, for records of this process.
+// inherit returns an earlier holder's job results, for the records of this process.
 func inherit(last multilock.Result) []source.ChunkJob {
 	jobs := slices.Clone(last.Chunk.Jobs)
 	for i := range jobs {
@@ -100,7 +102,7 @@ func (h *holding) signed(r multilock.Result) multilock.Result {
 	return r
 }
 
-// due reports whether to record now, or else when to ask again.
+// due reports whether to record now, and otherwise when to ask again.
 func (h *holding) due(window time.Duration) (now bool, wait time.Duration) {
 	switch {
 	case h.inherited:

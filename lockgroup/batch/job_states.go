@@ -16,6 +16,7 @@ const (
 	jobOpen jobState = iota
 	jobDone
 	jobFailed
+	jobRemoved // from the list
 )
 
 // counts counts jobs by state; open jobs have no final result.
@@ -28,7 +29,7 @@ func newJobStates(jobs int) jobStates {
 	return jobStates{state: make([]jobState, jobs), counts: counts{open: jobs}}
 }
 
-// settle records that a job has a final result. It returns false if that was known.
+// settle records that a job has a final result. It returns false if it had one before.
 func (t *jobStates) settle(i int, as jobState) bool {
 	if t.state[i] != jobOpen {
 		return false
@@ -41,6 +42,22 @@ func (t *jobStates) settle(i int, as jobState) bool {
 		t.failed++
 	}
 	return true
+}
+
+// remove records that an open job is no longer in the list.
+func (t *jobStates) remove(i int) {
+	t.state[i] = jobRemoved
+	t.open--
+}
+
+// removedIn counts the jobs from number from to number to that are no longer in the list.
+func (t *jobStates) removedIn(from, to int) (n int) {
+	for _, state := range t.state[from-1 : to] {
+		if state == jobRemoved {
+			n++
+		}
+	}
+	return n
 }
 
 // openIn counts the jobs of a unit without a final result.

@@ -13,7 +13,7 @@ import (
 // ManifestError means that the group has another list of jobs.
 type ManifestError struct {
 	// Line is the number of the first different line, from 1. Ours and Theirs are that line in both
-	// lists, as NAME, a tab and COMMAND; "" behind the end of a list. If Line is 0 the jobs are the
+	// lists, as NAME, a tab and COMMAND; "" beyond the end of a list. If Line is 0 the jobs are the
 	// same, and Ours and Theirs are the barriers, needs and shells.
 	Line         int
 	Ours, Theirs string
@@ -33,14 +33,14 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
 }
 
-// The first line of a manifest is a head if it has no tab: it has the chunk sizes, barriers, needs
-// and the shell.
+// The first line of a manifest is a head if it has no tab: it has the chunk sizes, the barriers, the
+// needs and the shell.
 var chunkedHead = fmt.Sprintf("#chunks of %d, or a share of %d", maxChunk, chunkShare)
 
 const (
 	barriersHead = "#barriers after"
 	shellHead    = "#shell "
-	// noRules stands in a message for a head without rules.
+	// noRules replaces the text of a head without rules in a message.
 	noRules = "no barriers, needs or shell"
 )
 
@@ -92,7 +92,7 @@ func lengthOf(head []byte, jobs []Job) int {
 	return n
 }
 
-// cutHead splits the head off a manifest, if it has one.
+// cutHead splits off the head of a manifest, if it has one.
 func cutHead(manifest []byte) (head, list []byte) {
 	end := bytes.IndexByte(manifest, '\n') + 1
 	if end == 0 || bytes.IndexByte(manifest[:end], '\t') >= 0 {
@@ -101,8 +101,8 @@ func cutHead(manifest []byte) (head, list []byte) {
 	return manifest[:end], manifest[end:]
 }
 
-// compareManifests returns the first line in which two lists differ, numbered after the jobs
-// before. It ignores a missing final newline.
+// compareManifests returns the first line in which two lists differ; before is the number of jobs
+// before them. It ignores a missing final newline.
 func compareManifests(ours, theirs []byte, before int) error {
 	for n := before + 1; len(ours) > 0 || len(theirs) > 0; n++ {
 		our, ourRest, _ := bytes.Cut(ours, []byte{'\n'})

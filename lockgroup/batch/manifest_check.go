@@ -14,21 +14,31 @@ import (
 // agree publishes the list, or compares it with the group's list.
 func (b *Batch) agree(ctx context.Context) error {
 	ours := b.section(0, len(b.jobs))
+	var e *editor
 	for {
 		theirs, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !b.opt.Add:
+		}
+		var agreed bool
+		switch {
+		case b.opt.Replace || isWhole(theirs):
+			if e == nil {
+				e = newEditor(b)
+			}
+			agreed, err = e.replace(ctx)
+		case b.opt.Add:
+			agreed, err = b.add(ctx, len(ours))
+		default:
 			return b.compare(ours, theirs, 0)
 		}
-		if agreed, err := b.add(ctx, len(ours)); err != nil || agreed {
+		if err != nil || agreed {
 			return err
 		}
 	}
 }
 
-// section encodes jobs from+1 to to, as a manifest or a later section of one.
+// section encodes jobs from+1 to to, as a manifest or as a later section.
 func (b *Batch) section(from, to int) []byte {
 	return encodeManifest(b.headOf(from, to), b.jobs[from:to])
 }
@@ -52,20 +62,24 @@ func (b *Batch) compare(ours, theirs []byte, from int) error {
 	case ourRules != theirRules:
 		return &ManifestError{Ours: ourRules, Theirs: theirRules}
 	default:
-		return &source.InvalidError{What: "list of jobs", Got: string(theirHead), Why: "another version of multilock has divided it in another way; finish it with that version, or choose another group"}
+		return anotherVersion(theirHead)
 	}
 	return nil
+}
+
+func anotherVersion(head []byte) error {
+	return &source.InvalidError{What: "list of jobs", Got: string(head), Why: "another version of multilock has divided it in another way; finish it with that version, or choose another group"}
 }
 
 // sectionsMore is how much longer than our list equal sections may be, because of their heads.
 const sectionsMore = 64 << 10
 
 // add compares the list with the group's sections and appends the rest. It returns false if another
-// host changed the list meanwhile.
+// host changed the list in the meantime.
 func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 	there, err := bounded.Call(ctx, func(ctx context.Context) ([][]byte, error) { return b.grower.Sections(ctx, length+sectionsMore) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // another host retracted it
+		return false, nil // another host removed the list
 	}
 	if err != nil {
 		return false, err
@@ -77,13 +91,14 @@ func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 		if err := b.compare(b.section(at, to), there[i], at); err != nil {
 			return false, err
 		}
-		at = to
+		at, b.schedule.known = to, i+1
 		b.sections = append(b.sections, at)
 	}
 	if agreed = at == len(b.jobs); !agreed {
 		agreed, err = bounded.Call(ctx, func(ctx context.Context) (bool, error) {
 			return b.grower.Continue(ctx, there, b.section(at, len(b.jobs)))
 		})
+		b.schedule.known = len(there) + 1
 	}
 	if agreed {
 		b.divide()
@@ -94,5 +109,5 @@ func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 // jobsIn counts the jobs of a section.
 func jobsIn(section []byte) int {
 	_, list := cutHead(section)
-	return len(bytes.Split(bytes.TrimRight(list, "\n"), []byte{'\n'}))
+	return bytes.Count(bytes.TrimRight(list, "\n"), []byte{'\n'}) + min(len(list), 1)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A list can be continued any number of times. What was done of it stays done, and a host that
-// has the beginning goes on with that, until it ends where no list ended.
+// A list can be extended any number of times. Its finished jobs remain done. A host with the beginning of
+// the list continues with that, unless it ends where no list ended.
 // Rule: add
 func TestListThatGrows(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -50,7 +50,7 @@ func TestListThatGrows(t *testing.T) {
 	})
 }
 
-// Of two that add at the same time one learns that the other's jobs are there.
+// Of two hosts that add at the same time one finds that the other's jobs are there.
 // Rule: add
 func TestTwoAddAtOnce(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -80,7 +80,7 @@ func TestTwoAddAtOnce(t *testing.T) {
 	})
 }
 
-// On a filesystem a list grows as well; a source whose lists stay as they are is refused.
+// A list on a filesystem can grow; a source whose lists cannot grow is rejected.
 // Rule: add
 func TestListThatGrowsOnAFilesystem(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -98,7 +98,7 @@ func TestListThatGrowsOnAFilesystem(t *testing.T) {
 	require.ErrorContains(t, err, "the source keeps lists as they are")
 }
 
-// All hosts mean the same shell, also where a list grows.
+// All hosts must have the same shell, also when a list grows.
 // Rule: manifest
 func TestListWithAnotherShell(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {

@@ -24,24 +24,24 @@ var (
 	lengths = flag.String("lengths", "100ms,1s,10s,1m,10m", "for -model: how long the jobs take, separated by commas")
 )
 
-// prices are the requests that each call on the source sends to an NFS server, where others
-// change the directories that all share: as integration/nfs measures them (TestCost and
-// TestCostOfEachCallOfAJob), version 4.2.
+// prices are the requests that each call on the source sends to an NFS server while other hosts change the
+// shared directories, as measured by integration/nfs (TestCost and TestCostOfEachCallOfAJob), version
+// 4.2.
 var prices = map[string]float64{
 	"try": 10, "refusal": -2, "outcome": 7, "commit": 12, "release": 6, "renew": 2,
 	"read board": 4, "write board": 1, "record": 6, "names": 3, "results": 4, "result": 5, "look": 8, "break": 10, "publish": 8, "open board": 6,
 }
 
-// cluster is hosts that work through one list, each with so many workers.
+// cluster is a set of hosts that work through one list, each with this many workers.
 type cluster struct {
 	hosts, workers, jobs int
 	length               time.Duration // of a job
 }
 
-// cost is what that came to, for each job.
+// cost is the cost of each job.
 type cost struct{ requests, attempts, records float64 }
 
-// simulate runs the real scheduler on a clock that costs no time, with calls of 5 ms.
+// simulate runs the real scheduler on a simulated clock, with calls of 5 ms.
 func simulate(t *testing.T, c cluster) (spent cost) {
 	synctest.Test(t, func(t *testing.T) {
 		v := grouptest.NewChunkVenue()
@@ -80,7 +80,7 @@ func counted(v *grouptest.ChunkVenue) string {
 	return strings.Join(all, ", ")
 }
 
-// A list costs the server a handful of requests for each job, whatever the number of hosts.
+// A list costs the server a handful of requests per job, with any number of hosts.
 // Rule: chunks, no-map
 func TestCostOfAList(t *testing.T) {
 	for _, c := range []cluster{{1, 4, 2000, time.Second}, {3, 4, 2000, 5 * time.Second}, {50, 32, 32000, 10 * time.Second}, {50, 32, 16000, 10 * time.Second}} {
@@ -112,8 +112,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelOfTheLab prints the model's word on the lists that TestCostOfSharedBatch of
-// integration/nfs counts: scripts/bench-batch --model.
+// TestModelOfTheLab prints the model's estimate for the lists of TestCostOfSharedBatch in integration/nfs:
+// scripts/bench-batch --model.
 // Rule: none (prints a table)
 func TestModelOfTheLab(t *testing.T) {
 	if *model == "" {

@@ -9,16 +9,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Needs is what each job takes of its host's budget, from job From on. Jobs before the first Needs
-// take one processor and no memory.
+// Needs are each job's share of its host's budget, from job From on. Jobs before the first Needs take
+// one processor and no memory.
 type Needs struct {
 	From   int   // number of the first job
 	CPUs   int   // of Options.Workers; 1 if 0
 	Memory int64 // of Options.Memory, in bytes
 }
 
-// budget is what a host has for jobs, and what is in use. A job that does not fit makes all jobs
-// behind it wait, too: smaller ones could keep it waiting for ever.
+// budget is a host's capacity for jobs, and how much of it is in use. A job that does not fit also
+// blocks all jobs behind it: smaller jobs could otherwise keep it waiting for ever.
 type budget struct {
 	needs  []Needs
 	cpus   int

@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// usage is what the jobs of a host use.
+// usage is what a host's running jobs use.
 type usage struct {
 	mu         sync.Mutex
 	cpus       int
@@ -27,7 +27,7 @@ type usage struct {
 	mostMemory int64
 	needsOf    func(seq int) batch.Needs
 	length     func(seq int) time.Duration
-	fails      bool // some, the first time
+	fails      bool // some jobs fail the first time
 }
 
 func (u *usage) add(seq int, sign int) {
@@ -56,8 +56,8 @@ func (u *usage) job(ctx context.Context, a batch.Attempt) error {
 	return nil
 }
 
-// Whatever jobs need, on hosts with any budgets, of which some leave or are busy by turns: no
-// host gives more than it has, and the list comes to its end.
+// With any needs, on hosts with any budgets, of which some leave or are busy at times: no host exceeds its
+// budget, and the list is completed.
 // Rule: none (needs)
 func TestBudgetsAreKept(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
@@ -66,7 +66,7 @@ func TestBudgetsAreKept(t *testing.T) {
 			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, _ *runs) {
 				var src multilock.Source = v
 				if n%5 == 0 {
-					src = v.Venue // each job a lock of its own
+					src = v.Venue // a separate lock for each job
 				}
 				anyBudgets(t, src, seed+n)
 			})
@@ -116,11 +116,10 @@ func anyBudgets(t *testing.T, src multilock.Source, seed uint64) {
 		})
 	}
 	hosts.Wait()
-	time.Sleep(time.Minute) // for calls that nobody waits for any more
+	time.Sleep(time.Minute) // for calls that hung
 }
 
-// A job that needs much is not overtaken, so it does not wait for ever; what is free besides is
-// used.
+// A job with large needs is not overtaken, so it does not wait for ever; other free resources are used.
 // Rule: none (needs)
 func TestHeavyJobComesToItsTurn(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, _ *runs) {
@@ -136,7 +135,7 @@ func TestHeavyJobComesToItsTurn(t *testing.T) {
 		start := time.Now()
 		_, err := prepare(t, v, list, batch.Options{Workers: 4, Memory: 10, Needs: needs}).Run(inTime(t))
 		require.NoError(t, err)
-		for i := range heavy + 1 { // in the list's order, but for those that run at the same time
+		for i := range heavy + 1 { // in the list's order, except those that run at the same time
 			require.InDelta(t, i+1, used.begun[i], 9, "%v", used.begun[:heavy+1])
 		}
 		require.Equal(t, 4, used.mostCPUs)
@@ -144,7 +143,7 @@ func TestHeavyJobComesToItsTurn(t *testing.T) {
 	})
 }
 
-// All must mean the same needs, and a host that can never do a job does not begin.
+// All hosts must have the same needs, and a host that can never run a job does not begin.
 // Rule: manifest
 func TestOtherNeeds(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {

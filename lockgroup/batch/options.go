@@ -31,7 +31,7 @@ func (o *Options) check(jobs []Job) error {
 	if err := checkNames(jobs); err != nil {
 		return err
 	}
-	if err := errors.Join(o.checkBarriers(len(jobs)), o.checkNeeds(jobs)); err != nil {
+	if err := errors.Join(o.checkBarriers(len(jobs)), o.checkNeeds(jobs), o.checkRedo(jobs)); err != nil {
 		return err
 	}
 	if strings.ContainsAny(o.Shell, "#\t\n") {
@@ -40,7 +40,7 @@ func (o *Options) check(jobs []Job) error {
 	return o.Halt.check()
 }
 
-// checkNames rejects reserved and duplicate names. A sorted list needs no memory for that.
+// checkNames rejects reserved and duplicate names. For a sorted list it needs no memory.
 func checkNames(jobs []Job) error {
 	grow := true
 	for i, job := range jobs {

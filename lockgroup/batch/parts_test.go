@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Each part of a batch by itself.
+// The components of a batch, each in isolation.
 
 func partsOf(t *testing.T, src Source, jobs int, opt Options) *common {
 	t.Helper()
@@ -34,7 +34,7 @@ func partsOf(t *testing.T, src Source, jobs int, opt Options) *common {
 	return c
 }
 
-// ended is the record of a chunk whose jobs have these exit codes.
+// ended returns the record of a chunk whose jobs have these exit codes.
 func ended(u *unit, retry bool, exits ...int) multilock.Result {
 	c := &source.Chunk{From: u.From, To: u.To}
 	for i, exit := range exits {
@@ -45,7 +45,7 @@ func ended(u *unit, retry bool, exits ...int) multilock.Result {
 	return multilock.Result{Name: u.name(), Token: "theirs", Attempt: 1, Final: c.Final(), Chunk: c}
 }
 
-// The schedule needs no source: it says what to claim, begin, try again, give back, and when all
+// The schedule needs no source: it decides what to claim, begin, retry and give back, and when the batch
 // is over.
 // Rule: chunks, give-back
 func TestSchedule(t *testing.T) {
@@ -88,7 +88,7 @@ func TestSchedule(t *testing.T) {
 	require.Equal(t, 1, q.failures[13].Exit)
 }
 
-// Each poll reads the results that are not known to be final, and none twice.
+// Each poll reads the results that are not known to be final, each once.
 // Rule: no-map
 func TestExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestExchange(t *testing.T) {
 	})
 }
 
-// The recorder commits what has ended, together, and leaves to others what it could not commit.
+// The recorder commits ended attempts together, and leaves uncommitted jobs to other hosts.
 // Rule: chunks
 func TestRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

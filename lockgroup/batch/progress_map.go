@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// progressMap tells hosts which chunks have changed, with one byte for each chunk of the schedule
-// and one before them, however many hosts there are. It only saves requests: the locks decide.
+// progressMap shows hosts which chunks have changed, with one byte for each chunk of the schedule and
+// one before them, for any number of hosts. It only saves requests: the locks decide.
 type progressMap struct {
 	source.ProgressMap // nil if the source keeps none: see changedResults
 
@@ -18,16 +18,15 @@ type progressMap struct {
 	seen  []byte
 	asked time.Time // when an idle host last asked for jobs
 	read  time.Time
-	took  time.Duration // to read it
+	took  time.Duration // how long the last read took
 }
 
 const (
-	// chunkDone is the byte of a chunk whose jobs have all succeeded, with complete output,
-	// including the parts that were given back. Any other byte but 0 changes when there is
-	// something to read.
+	// chunkDone is the byte of a chunk whose jobs have all succeeded, with complete output, including
+	// the parts that were given back. Any other byte but 0 changes when there is something to read.
 	chunkDone = 1
-	// mapFresh is the age up to which a claim does not read the map again, or mapShare times as
-	// long as that takes.
+	// mapFresh is the age up to which a claim does not read the map again, or mapShare times the
+	// duration of a read if that is longer.
 	mapFresh = 250 * time.Millisecond
 	mapShare = 20
 )
@@ -58,10 +57,10 @@ func (p *progressMap) updates(ctx context.Context) (changed []int, err error) {
 	return changed, nil
 }
 
-// wasRead notes when the map was read. The caller holds the mutex.
+// wasRead records when the map was read. The caller holds the mutex.
 func (p *progressMap) wasRead(start time.Time) { p.read, p.took = time.Now(), time.Since(start) }
 
-// isFresh reports whether the map was read so recently that to read it again would not pay.
+// isFresh reports whether the map was read so recently that another read would not pay.
 func (p *progressMap) isFresh() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,13 +73,13 @@ func (p *progressMap) age() time.Duration {
 	return time.Since(p.read)
 }
 
-// markChanged writes that a chunk has changed.
+// markChanged marks a chunk as changed.
 func (p *progressMap) markChanged(ctx context.Context, root int) error {
 	return p.write(ctx, 1+root, func(last byte) byte { return max(last+1, chunkDone+1) })
 }
 
-// confirm writes that a chunk is done, if sure returns true. If another process forgets a result
-// before the byte is written, it drops the map and the byte with it.
+// confirm marks a chunk as done if sure returns true. A process that deletes a result before the byte
+// is written drops the map and the byte with it.
 func (p *progressMap) confirm(ctx context.Context, root int, sure func(context.Context) bool) error {
 	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.Confirm(ctx, 1+root, chunkDone, sure)
@@ -88,7 +87,7 @@ func (p *progressMap) confirm(ctx context.Context, root int, sure func(context.C
 	return err
 }
 
-// saysDone returns what the map last said of a chunk.
+// saysDone reports whether a chunk was done when the map was last read.
 func (p *progressMap) saysDone(root int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +106,7 @@ func (p *progressMap) write(ctx context.Context, at int, next func(last byte) by
 	return err
 }
 
-// close closes the map, unless a call of it hangs.
+// close closes the map, unless a call to it hangs.
 func (p *progressMap) close(ctx context.Context) error {
 	if p.absent() {
 		return nil

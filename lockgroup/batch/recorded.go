@@ -8,9 +8,8 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// recorded caches a listing of results, for claims of parts. At the end of a list many hosts
-// compete for the same parts, and most come too late; to learn that under each part's lock costs
-// much more.
+// recorded caches a listing of results, for claims of parts. At the end of a list many hosts compete
+// for the same parts, and most are too late; finding that out under each part's lock costs much more.
 type recorded struct {
 	turn  chan struct{} // a semaphore that guards the other fields
 	names map[string]bool

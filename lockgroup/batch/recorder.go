@@ -13,22 +13,22 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// recorder records how the jobs of the units that this process holds end.
+// recorder records the results of jobs in the units that this process holds.
 type recorder struct {
 	*common
 	exchange *exchange
 }
 
-// A result waits up to an eighth of a job's duration for others, to share one record with them: a
-// crash loses little work, and a record costs little.
+// A result waits for other results up to an eighth of a job's duration, to share one record with them.
+// This loses little work in a crash, and saves records.
 const (
 	shortestWindow = 250 * time.Millisecond
 	longestWindow  = 2 * time.Second
 	windowShare    = 8
 )
 
-// keep records how the jobs of a holding end until none is left here, and releases its lock. It
-// ignores errors of the release: the lock is free after its TTL, and its record is complete.
+// keep records the results of a holding's jobs until none is left here, and releases its lock. It
+// ignores errors of the release: the lock expires, and its record is complete.
 func (rec *recorder) keep(h *holding) error {
 	for rec.awaitRecord(h) {
 		if err := rec.record(h); err != nil {
@@ -42,16 +42,17 @@ func (rec *recorder) keep(h *holding) error {
 		return errors.Join(why, h.lock.Detach())
 	}
 	if recorded {
-		rec.exchange.announce(h) // under the lock, so that no process can forget the result first
+		rec.exchange.announce(h) // under the lock, so that no process can delete the result first
 	}
 	_ = h.lock.Release(context.WithoutCancel(rec.working))
 	if recorded {
-		rec.exchange.announceComplete(h) // without the lock, which others would take for work in progress
+		rec.exchange.announceComplete(h) // without the lock, which other hosts would take for running work
 	}
 	return why
 }
 
-// awaitRecord waits until there is something to record. It returns false if there never will be.
+// awaitRecord waits until there is something to record. It returns false if there is nothing left to
+// wait for.
 func (rec *recorder) awaitRecord(h *holding) bool {
 	lost, noMore := h.lock.Context().Done(), rec.taking.Done()
 	for {
@@ -78,8 +79,7 @@ func (rec *recorder) awaitRecord(h *holding) bool {
 	}
 }
 
-// stop begins no more jobs of a holding, and drops results that are not recorded: these jobs run
-// again.
+// stop begins no more jobs of a holding, and drops unrecorded results: these jobs run again.
 func (rec *recorder) stop(h *holding, why error) {
 	rec.schedule.change(func() {
 		h.stopped, h.dead = cmp.Or(h.stopped, why), true
@@ -128,8 +128,12 @@ func (rec *recorder) recordOf(h *holding, fresh []attempt, parts []unit) multilo
 		h.returned = append(h.returned, part.Range)
 	}
 	slices.SortFunc(h.returned, func(a, b source.Range) int { return cmp.Compare(a.From, b.From) })
-	chunk := &source.Chunk{Returned: slices.Clone(h.returned), Fence: h.fence, Label: rec.opt.Label, Jobs: h.jobs}
+	chunk := &source.Chunk{Returned: slices.Clone(h.returned), Fence: h.fence, Revision: h.revision, Label: rec.opt.Label, Jobs: h.jobs}
 	chunk.From, chunk.To = rec.schedule.units[h.unit].From, rec.schedule.units[h.unit].To
+	chunk.Removed = rec.schedule.removedIn(chunk.From, chunk.To)
+	for _, r := range h.returned {
+		chunk.Removed -= rec.schedule.removedIn(r.From, r.To)
+	}
 	chunk.Count()
 	r := h.signed(multilock.Result{Attempt: 1, Final: chunk.Final(), Start: h.begun, Duration: time.Since(h.begun), Chunk: chunk})
 	if chunk.Failed > 0 {
@@ -162,8 +166,8 @@ func (rec *recorder) ended(h *holding, a attempt) {
 	rec.schedule.count(a.result, +1)
 }
 
-// stopAfter stops a unit after a job that was interrupted. Other results of the unit are still
-// recorded if the lock is held.
+// stopAfter stops a unit after a job that was interrupted. The unit's other results are still recorded
+// if the lock is held.
 func (rec *recorder) stopAfter(h *holding, why error) {
 	rec.schedule.change(func() {
 		h.stopped = errors.Join(h.stopped, why)

@@ -3,6 +3,7 @@ package batch
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/multilock/go/multilock"
 )
@@ -14,7 +15,7 @@ type Progress struct {
 	// Before counts the final results when Run began to take jobs.
 	Before int
 	// Running counts the jobs that this process runs, Elsewhere the open jobs in units that other
-	// processes held when they were last seen.
+	// processes held at their last inspection.
 	Running, Elsewhere int
 	// TakenOver counts the locks of dead holders that this process broke.
 	TakenOver int
@@ -27,14 +28,14 @@ type Progress struct {
 // Report is the state when Run returned.
 type Report struct {
 	Progress
-	// Failures are the results of jobs that have failed for good, in the order of the list; at most
-	// a thousand.
+	// Failures are the results of jobs that have failed and get no more attempts, in the order of the
+	// list; at most a thousand.
 	Failures []multilock.Result
-	// Incomplete are the results of jobs that succeeded with incomplete output (Result.Output),
-	// likewise.
+	// Incomplete are the results of jobs that succeeded with incomplete output (Result.Output), in the
+	// order of the list; at most a thousand.
 	Incomplete []multilock.Result
-	// Trouble is the first error with other hosts' updates, nil if there was none. Without updates
-	// a batch is as safe, and slower.
+	// Trouble is the first error with other hosts' updates, nil without one. Without updates a batch is
+	// as safe, but slower.
 	Trouble error
 }
 
@@ -47,13 +48,22 @@ func (b *Batch) Progress() Progress {
 
 func (q *schedule) progress() Progress {
 	p := Progress{
-		Total: len(q.jobs), Done: q.done, Failed: q.failed, Before: q.before, Running: q.running,
+		Total: q.open + q.done + q.failed, Done: q.done, Failed: q.failed, Before: q.before, Running: q.running,
 		TakenOver: q.takenOver, Ran: q.ran, Busy: q.throttle.busy,
 	}
 	for i := range q.elsewhere {
 		p.Elsewhere += q.openIn(&q.units[i])
 	}
 	return p
+}
+
+// Estimate estimates the total duration of jobs: of those that ended since Run began, on all hosts, and
+// of those that are left.
+func (b *Batch) Estimate() (done, left time.Duration) {
+	b.schedule.mu.Lock()
+	defer b.schedule.mu.Unlock()
+	e := b.schedule.work.Estimate()
+	return e.Done, e.Left
 }
 
 func (b *Batch) report() Report {

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/estimate"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
 
-// schedule decides which units to claim and which jobs to begin, from what this process knows. It
-// does no I/O.
+// schedule decides which units to claim and which jobs to begin, from this process's state. It does no
+// I/O.
 type schedule struct {
 	mu sync.Mutex
 	claims
@@ -20,13 +21,15 @@ type schedule struct {
 	plan     lockgroup.Plan
 	stages   stages
 	ready    []task        // jobs that wait for a worker, in order
-	delayed  map[task]bool // retries that wait for their time
+	delayed  map[task]bool // retries during their pause
 	idle     int           // workers that wait for a job
 	throttle throttle
-	delay    time.Duration // between two starts
+	delay    time.Duration // shortest time between two starts
 	budget   budget
-	coming   int // jobs that pending claims may bring
+	coming   int // jobs that pending claims may add
 	running  int
+	holding  int // units
+	listRead
 	// ended counts final results that are not recorded yet.
 	ended counts
 
@@ -36,31 +39,91 @@ type schedule struct {
 	before     int
 	takenOver  int
 
+	work               estimate.Work
 	jobTime, claimTime mean
 	lastBegun          time.Time
 	// changed is closed to wake all waiters.
 	changed chan struct{}
 }
 
-// task is an attempt to make at a job.
+// task is a pending attempt at a job.
 type task struct {
 	job     int // index in the list
 	number  int // number of the attempt, from 1
 	holding *holding
 }
 
+// listRead is what a schedule has read of the group's list.
+type listRead struct {
+	revision int // sections up to the last one that replaces those before it
+	known    int // sections
+	wanted   int // sections that a record refers to, or that exist
+	outdated bool
+}
+
 func newSchedule(jobs []Job, opt Options) *schedule {
-	return &schedule{
-		jobStates: newJobStates(len(jobs)), jobs: jobs, plan: opt.plan(), stages: newStages(len(jobs), opt.Barriers),
-		budget:  budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory},
-		delayed: map[task]bool{}, delay: opt.Delay,
-		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, changed: make(chan struct{}),
+	q := &schedule{plan: opt.plan(), delay: opt.Delay, changed: make(chan struct{})}
+	q.begun(jobs, opt, listRead{known: 1})
+	return q
+}
+
+// begun resets the state of an earlier list.
+func (q *schedule) begun(jobs []Job, opt Options, read listRead) {
+	q.jobs, q.listRead = jobs, read
+	q.jobStates, q.stages = newJobStates(len(jobs)), newStages(len(jobs), opt.Barriers)
+	q.budget = budget{needs: opt.Needs, cpus: opt.Workers, memory: opt.Memory}
+	q.ready, q.delayed, q.ended = nil, map[task]bool{}, counts{}
+	q.failures, q.incomplete = map[int]multilock.Result{}, map[int]multilock.Result{}
+	q.work = estimate.Work{}
+	for i := range jobs {
+		if jobs[i].Name == "" {
+			q.remove(i)
+			q.stages.settled(i, jobRemoved)
+			q.work.Skip()
+			continue
+		}
+		q.work.Add(jobs[i].Command)
 	}
+}
+
+// countBefore marks all final results so far as results from before this run.
+func (q *schedule) countBefore() {
+	q.before = q.done + q.failed
+	q.work.Begin()
 }
 
 // divide divides the list into units.
 func (q *schedule) divide(sections []int, random bool) {
+	chance := q.chance
 	q.claims = *newClaims(q.stages.divided(sections), q.stages.upTo(), random)
+	if chance != nil {
+		q.chance = chance
+	}
+	for i := range q.units {
+		if q.openIn(&q.units[i]) == 0 {
+			q.set(i, unitFinal)
+		}
+	}
+}
+
+// want records that the list has more sections than were read. The round of work ends when all the
+// remaining work depends on them.
+func (q *schedule) want(sections int) {
+	q.change(func() { q.wanted = max(q.wanted, sections) })
+}
+
+// needed returns how many sections must be read.
+func (q *schedule) needed() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.wanted
+}
+
+// endsRound reports whether this process has nothing left to do without a newer list. Once true, it
+// stays true, because workers end on it. The caller holds the mutex.
+func (q *schedule) endsRound() bool {
+	q.outdated = q.outdated || q.wanted > q.known && q.running+q.holding+len(q.ready)+q.coming+q.free == 0
+	return q.outdated
 }
 
 // wake makes all waiters check again. The caller holds the mutex.
@@ -122,7 +185,7 @@ func (q *schedule) change(f func()) {
 	q.wake()
 }
 
-// toClaim waits until another unit is needed, and picks it. It makes one claim at a time, to keep
+// toClaim waits until another unit is needed, and picks it. It makes one claim at a time, to keep the
 // jobs in order.
 func (q *schedule) toClaim(ctx context.Context) (i int, err error) {
 	var over bool
@@ -142,7 +205,7 @@ func (q *schedule) toClaim(ctx context.Context) (i int, err error) {
 	return i, err
 }
 
-// ahead returns how many jobs will begin while a claim is made: as many should be ready first, so
+// ahead returns how many jobs will begin during a claim. That many jobs should be ready before it, so
 // that no worker is idle.
 func (q *schedule) ahead() int {
 	if q.jobTime.value == 0 {
@@ -168,7 +231,7 @@ func (q *schedule) takeBack(from *holding) {
 	from.waiting = 0
 }
 
-// waits reports whether this process has nothing to begin while other processes have, or may have.
+// waits reports whether this process has nothing to begin while other processes have or may have jobs.
 func (q *schedule) waits() bool {
 	if q.throttle.busy != "" {
 		return q.idle > 0
@@ -187,7 +250,7 @@ func (m *mean) add(d time.Duration) {
 	m.value += (d - m.value) / 8
 }
 
-// pauseFor sleeps, but not beyond the end of the batch.
+// pauseFor sleeps, at most until the end of the batch.
 func (q *schedule) pauseFor(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -213,12 +276,12 @@ func (q *schedule) hasCompany() bool {
 	return q.company
 }
 
-// window returns how long a result waits for others.
+// window returns how long a result waits for other results.
 func (q *schedule) window() time.Duration {
 	return min(max(q.jobTime.value/windowShare, shortestWindow), longestWindow)
 }
 
-// progressPause grows with the number of hosts that would read.
+// progressPause grows with the number of hosts that would read the updates.
 func (q *schedule) progressPause() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ours drops from a unit's record the jobs that are not of this list: the record may be of an
+// ours drops from a unit's record the jobs that are not in this list: the record may come from an
 // earlier list of the group.
 func (q *schedule) ours(u *unit, r multilock.Result) multilock.Result {
 	chunk := *r.Chunk
@@ -27,6 +27,9 @@ func (q *schedule) ours(u *unit, r multilock.Result) multilock.Result {
 // merge merges the recorded result of a unit. The caller holds the mutex.
 func (q *schedule) merge(i int, r multilock.Result) {
 	switch u := &q.units[i]; {
+	case r.Chunk != nil && r.Chunk.Revision > q.known:
+		q.wanted = max(q.wanted, r.Chunk.Revision)
+		return
 	case r.Chunk == nil && r.Foreign != "":
 		for job := u.From - 1; job < u.To; job++ {
 			q.learned(job, r)
@@ -41,7 +44,7 @@ func (q *schedule) merge(i int, r multilock.Result) {
 	}
 }
 
-// chunkDone settles a chunk of which all jobs have succeeded. The caller holds the mutex.
+// chunkDone settles a chunk whose jobs have all succeeded. The caller holds the mutex.
 func (q *schedule) chunkDone(root int) {
 	for job := q.units[root].From - 1; job < q.units[root].To; job++ {
 		q.settle(job, multilock.Result{})
@@ -75,6 +78,7 @@ func (q *schedule) settle(job int, r multilock.Result) {
 	if !q.jobStates.settle(job, as) {
 		return
 	}
+	q.work.Ended(job, r.Duration)
 	if q.stages.settled(job, as) {
 		q.allow(q.stages.upTo()) // another stage has begun
 	}
@@ -86,7 +90,7 @@ func (q *schedule) settle(job int, r multilock.Result) {
 	}
 }
 
-// maxKept bounds how many failures keep their full result.
+// maxKept limits how many failures keep their full result.
 const maxKept = 1000
 
 func (q *schedule) retain(in map[int]multilock.Result, job int, r multilock.Result) {
@@ -129,7 +133,7 @@ func (q *schedule) retry(t task) {
 	q.delayed[t] = true
 	time.AfterFunc(pause, func() {
 		q.change(func() {
-			if q.delayed[t] { // not taken back meanwhile
+			if q.delayed[t] { // not taken back since then
 				delete(q.delayed, t)
 				q.ready = append(q.ready, t)
 			}
@@ -137,14 +141,14 @@ func (q *schedule) retry(t task) {
 	})
 }
 
-// forget removes results from the counts of unrecorded ones.
+// forget subtracts recorded results from the counts of unrecorded ones.
 func (q *schedule) forget(fresh []attempt) {
 	for _, a := range fresh {
 		q.count(a.result, -1)
 	}
 }
 
-// count counts a final result that is not recorded yet.
+// count adds n to the counts of unrecorded final results.
 func (q *schedule) count(r multilock.Result, n int) {
 	switch {
 	case !r.Final:
@@ -155,8 +159,8 @@ func (q *schedule) count(r multilock.Result, n int) {
 	}
 }
 
-// unfinished takes the units of the recorded ranges that are not known to be final. Reading a unit
-// may add parts, so the caller repeats this until there are none.
+// unfinished returns the units of the recorded ranges that are not known to be final. Reading a unit
+// may add parts, so the caller repeats this until none is left.
 func (q *schedule) unfinished(recorded map[source.Range]bool) (units []int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,8 +174,8 @@ func (q *schedule) unfinished(recorded map[source.Range]bool) (units []int) {
 	return units
 }
 
-// othersRecorded returns the chunks among the first n units with a recorded result that other
-// processes may have written and that is not known to be final.
+// othersRecorded returns the chunks among the first n units with a recorded result that another
+// process may have written and that is not known to be final.
 func (q *schedule) othersRecorded(n int, recorded map[string]bool) (units []int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,8 +187,8 @@ func (q *schedule) othersRecorded(n int, recorded map[string]bool) (units []int)
 	return units
 }
 
-// othersParts returns the parts that other processes hold, in random order. On a busy host it
-// includes free ones, which any other host may have taken.
+// othersParts returns the parts that other processes hold, in random order. On a busy host it includes
+// free parts, because any other host may have claimed them.
 func (q *schedule) othersParts() (parts []int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -26,7 +26,7 @@ var errMute = errors.New("the history cannot be written")
 
 func (mute) Record(context.Context, []source.Event) error { return errMute }
 
-// If no progress is reported, hosts still run each job once, and say what is wrong.
+// If progress cannot be announced, hosts still run each job once, and report the error.
 // Rule: progress-map
 func TestBatchWithoutNews(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -35,7 +35,7 @@ func TestBatchWithoutNews(t *testing.T) {
 		b := prepare(t, mute{open()}, ran.jobs(30, succeeds), batch.Options{Workers: 2})
 		group.Go(func() {
 			report, err := b.Run(grouptest.Within(t))
-			toTell := report.Ran > 0 // or the other had done all when this one came, or was given all that this one had
+			toTell := report.Ran > 0 // or the other host has run all jobs
 			if err != nil || report.Done != 30 || toTell && !errors.Is(report.Trouble, errMute) {
 				t.Errorf("%+v %v", report, err)
 			}
@@ -45,7 +45,7 @@ func TestBatchWithoutNews(t *testing.T) {
 	ran.requireOnce(t, 30)
 }
 
-// What was forgotten is run again.
+// A job whose result was deleted runs again.
 // Rule: forget, chunks
 func TestBatchAfterForget(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -65,7 +65,7 @@ func TestBatchAfterForget(t *testing.T) {
 	require.Equal(t, 2, ran.of("job002"))
 }
 
-// An unreadable result counts as run, and as no success.
+// An unreadable result counts as run, but not as a success.
 // Rule: I6, result
 func TestBatchUnclearResult(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -80,7 +80,7 @@ func TestBatchUnclearResult(t *testing.T) {
 	require.Zero(t, ran.of("job001"))
 }
 
-// The order is the list's, and a list costs few locks; unless another order was asked for.
+// Jobs run in the list's order, and a list costs few locks, unless another order is set.
 // Rule: next-chunk
 func TestBatchOrder(t *testing.T) {
 	inOrder := func(order batch.Order) bool {

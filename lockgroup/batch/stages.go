@@ -12,8 +12,8 @@ import (
 // MaxBarriers is the largest number of barriers in a list.
 const MaxBarriers = 10_000
 
-// BarrierError means that jobs did not run because jobs before a barrier have failed for good. It
-// is a lockgroup.ErrNotDone.
+// BarrierError means that jobs did not run because jobs before a barrier have failed and get no more
+// attempts. It is a lockgroup.ErrNotDone.
 type BarrierError struct {
 	After  int // number of the last job before the barrier
 	Failed int // jobs before it that failed
@@ -27,7 +27,7 @@ func (e *BarrierError) Error() string {
 // Unwrap makes errors.Is(err, lockgroup.ErrNotDone) true.
 func (e *BarrierError) Unwrap() error { return lockgroup.ErrNotDone }
 
-// stages are the parts of a list between barriers. A job is settled once, on a final result, so all
+// stages are the sections of a list between barriers. A job is settled once, by a final result, so all
 // hosts come to the same conclusion. Calls must not run concurrently.
 type stages struct {
 	last         []int // number of the last job of each stage
@@ -61,7 +61,7 @@ func (s *stages) settled(job int, as jobState) (begun bool) {
 // upTo returns the number of the last job that may begin.
 func (s *stages) upTo() int { return s.last[s.now] }
 
-// blocked reports whether failures before the next barrier keep it closed for good.
+// blocked reports whether failures before the next barrier keep it closed.
 func (s *stages) blocked() bool {
 	return s.now < len(s.last)-1 && s.open[s.now] == 0 && s.failed[s.now] > 0
 }
@@ -75,8 +75,8 @@ func (s *stages) error() *BarrierError {
 	return e
 }
 
-// over reports whether no job is left to begin on any host.
-func (q *schedule) over() bool { return q.open == 0 || q.stages.blocked() }
+// over reports whether no job is left to begin on any host, as far as the list was read.
+func (q *schedule) over() bool { return q.open == 0 || q.stages.blocked() || q.endsRound() }
 
 // allow opens the units up to a job's number.
 func (c *claims) allow(upTo int) {
@@ -98,8 +98,8 @@ func (c *claims) admit(u *unit) {
 	c.free++
 }
 
-// divided divides each stage and each section by itself: no unit crosses a barrier, and appending
-// to the list changes no units.
+// divided divides each stage and each section separately: no unit crosses a barrier, and appending to
+// the list changes no units.
 func (s *stages) divided(sections []int) (units []unit) {
 	ends := slices.Concat(s.last, sections)
 	slices.Sort(ends)

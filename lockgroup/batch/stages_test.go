@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// order sees to it that no job is begun before all have succeeded that stand before a barrier.
+// order checks that no job begins before all jobs before its barrier have succeeded.
 type order struct {
 	mu       sync.Mutex
 	barriers []int
@@ -52,9 +52,8 @@ func (o *order) end(seq int) {
 	o.ended[seq-1] = true
 }
 
-// Hosts come and go, some with a list that continues the others'; jobs fail at first, take as long
-// as they like, and are given back: nothing is begun too early, everything ends, each job
-// succeeds once.
+// Hosts come and go, some with a list that extends the others'; jobs fail at first, take any time, and are
+// given back: nothing begins too early, everything ends, each job succeeds once.
 // Rule: chunks, add, give-back
 func TestBarriersHold(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
@@ -100,7 +99,7 @@ func anyBarriers(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) 
 		time.Sleep(chance(0, time.Second, 30*time.Minute))
 		var src multilock.Source = v
 		if seed%5 == 0 {
-			src = v.Venue // each job a lock of its own
+			src = v.Venue // a separate lock for each job
 		}
 		known := slices.DeleteFunc(slices.Clone(barriers), func(after int) bool { return after >= length })
 		b := prepare(t, src, list[:length], batch.Options{Workers: 1 + dice.IntN(8), Retries: 1, Order: order, Barriers: known, Add: true})
@@ -111,7 +110,7 @@ func anyBarriers(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) 
 		}
 		hosts.Go(func() {
 			report, err := b.Run(ctx)
-			late := length < len(list) && errors.As(err, new(*batch.ManifestError)) // a longer list came sooner
+			late := length < len(list) && errors.As(err, new(*batch.ManifestError)) // a longer list is there
 			if left := errors.Is(err, batch.ErrDrained) || errors.Is(err, context.Canceled); err != nil && !left && !late || report.Trouble != nil {
 				t.Errorf("host %d: %+v %v", host, report, err)
 			}
@@ -120,10 +119,10 @@ func anyBarriers(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) 
 	hosts.Wait()
 	require.Empty(t, kept.early)
 	ran.requireOnce(t, len(list))
-	time.Sleep(time.Minute) // for calls that nobody waits for any more
+	time.Sleep(time.Minute) // for calls that hung
 }
 
-// lengthsOfLists is how much of a list each host is given, the last one all of it.
+// lengthsOfLists returns how much of the list each host gets; the last host gets all of it.
 func lengthsOfLists(dice *rand.Rand, hosts, jobs int) []int {
 	lengths := slices.Repeat([]int{jobs}, hosts)
 	if dice.IntN(2) == 0 {
@@ -135,8 +134,8 @@ func lengthsOfLists(dice *rand.Rand, hosts, jobs int) []int {
 	return lengths
 }
 
-// A job that fails for good keeps the others behind the barrier from being run, on all hosts,
-// and whenever they come; when its result is forgotten and it succeeds, they are.
+// A job that fails with no attempts left blocks the jobs behind the barrier on all hosts, at any time; when
+// its result is deleted and it succeeds, they run.
 // Rule: chunks
 func TestFailureBeforeABarrier(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -172,7 +171,7 @@ func TestFailureBeforeABarrier(t *testing.T) {
 	})
 }
 
-// All must mean the same barriers.
+// All hosts must have the same barriers.
 // Rule: manifest
 func TestOtherBarriers(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {

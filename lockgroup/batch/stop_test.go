@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/fslock/fslocktest"
 )
 
-// What passes comes nowhere near generous.
+// Timeouts far above any normal duration.
 const (
 	generous = time.Minute
 	tick     = 5 * time.Millisecond
@@ -42,8 +42,7 @@ func TestBatchDrain(t *testing.T) {
 	require.Equal(t, batch.Progress{Total: 5, Done: 1, Ran: 1}, report.Progress)
 }
 
-// A job that has failed is not tried again when no more jobs are taken; another
-// start may.
+// A failed job is not retried when no more jobs are taken; a later run may retry it.
 // Rule: attempts
 func TestBatchDrainedBetweenAttempts(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -58,7 +57,7 @@ func TestBatchDrainedBetweenAttempts(t *testing.T) {
 	require.Equal(t, 1, ran.of("job001"))
 }
 
-// Why a batch has ended is what came first.
+// A batch reports the first cause of its end.
 // Rule: none (reports)
 func TestBatchDrainedAndHalted(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -83,7 +82,7 @@ func TestBatchDrainedBefore(t *testing.T) {
 	require.Zero(t, report.Ran)
 }
 
-// An interrupted job has not failed, and is run again.
+// An interrupted job has not failed, and runs again.
 // Rule: attempts
 func TestBatchInterrupted(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -141,7 +140,7 @@ func TestBatchHaltNow(t *testing.T) {
 	}
 }
 
-// A job whose lock is broken learns of it, and what it did is not recorded.
+// The context of a job whose lock is broken ends, and the job's result is not recorded.
 // Rule: loss, I7
 func TestBatchLosesLock(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
@@ -167,7 +166,7 @@ func TestBatchLosesLock(t *testing.T) {
 	require.Equal(t, 1, last.Chunk.Jobs[0].Attempt)
 }
 
-// The lock of a job that cannot be ended is not given to others.
+// The lock of a job that cannot be ended is not released.
 // Rule: chunks
 func TestBatchLingering(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()

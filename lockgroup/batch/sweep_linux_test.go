@@ -25,17 +25,17 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// The real scheduler on real files, in a bubble of time, where hours take milliseconds.
+// The real scheduler on real files, in a synctest bubble, where hours take milliseconds.
 
 const (
-	// sweptTTL is so long that the times of files, which are those of the machine, move
-	// between two signs of life.
+	// sweptTTL is so long that file times, which come from the machine's clock, change between two
+	// heartbeats.
 	sweptTTL = 30 * time.Minute
-	// longStop is for how long a host stands still: others have judged it by its silence then.
+	// longStop is how long a host is stopped: others have judged it dead by then.
 	longStop = 4 * sweptTTL
 )
 
-// blow is what strikes a host at one operation.
+// blow is a fault of a host at one operation.
 type blow struct {
 	how string // "crash", "stop", or "" for an error
 	n   int
@@ -49,18 +49,18 @@ func (b blow) String() string {
 	return b.Fault.String()
 }
 
-// host is one of those that work through a list. It has an end of its own: others find its
-// process dead when it has ended, and alive until then.
+// host is one of the hosts that work through a list. It can end: other hosts then find its process dead,
+// and alive until then.
 type host struct {
 	*fslock.Source
 	t       *testing.T
 	fs      *faultfs.FS
 	process *exec.Cmd
-	struck  chan struct{} // closed by the blow
+	struck  chan struct{} // closed by the fault
 
 	mu    sync.Mutex
 	dead  bool
-	still chan struct{} // closed when it goes on; nil unless it stands still
+	still chan struct{} // closed when it continues; nil unless it is stopped
 	op    faultfs.Op
 }
 
@@ -84,7 +84,7 @@ func newHost(t *testing.T, base string) *host {
 	return h
 }
 
-// end ends its process, for the others.
+// end ends its process, as seen by other hosts.
 func (h *host) end() {
 	if h.process.ProcessState == nil {
 		_ = h.process.Process.Kill()
@@ -92,7 +92,7 @@ func (h *host) end() {
 	}
 }
 
-// strike has the blow come.
+// strike executes the fault.
 func (h *host) strike(b blow) {
 	h.fs.Inject(func(op faultfs.Op) error {
 		if err := h.pass(); err != nil || op.N != b.n || op.Phase != b.Phase {
@@ -120,7 +120,7 @@ func (h *host) hit(b blow, op faultfs.Op) {
 	close(h.struck)
 }
 
-// pass waits while the host stands still. The error is for the dead.
+// pass waits while the host is stopped. It returns an error for a dead host.
 func (h *host) pass() error {
 	h.mu.Lock()
 	dead, still := h.dead, h.still
@@ -144,8 +144,8 @@ func (h *host) goOn() {
 	}
 }
 
-// OpenProgressMap implements source.Chunks. Calls on the board wait for each other in a way that
-// time in the bubble goes on with.
+// OpenProgressMap implements source.Chunks. Calls on the map wait for each other in a way that lets the
+// bubble's time pass.
 func (h *host) OpenProgressMap(ctx context.Context) (source.ProgressMap, error) {
 	inner, err := h.Source.OpenProgressMap(ctx)
 	return &boardInTurns{inner, make(sweep.Slots, 1)}, err
@@ -182,8 +182,8 @@ func (h *host) isDead() bool {
 	return h.dead
 }
 
-// observed is a list whose jobs are watched: no two believe to run one of them at a time,
-// and none begins when its result is recorded.
+// observed is a list whose jobs are monitored: no two hosts may run one of them at a time, and none may
+// begin when its result is recorded.
 type observed struct {
 	t   *testing.T
 	src *fslock.Source // without faults
@@ -191,7 +191,7 @@ type observed struct {
 
 	mu       sync.Mutex
 	running  map[string][]*run
-	recorded map[string]time.Time // when those began that have a result
+	recorded map[string]time.Time // when the jobs with a result began
 	runs     map[string]int
 	begun    chan struct{} // closed when the first job has begun
 }
@@ -265,7 +265,7 @@ func (o *observed) end(name string, r *run) {
 	}
 }
 
-// look reads what is recorded: nothing of it ever goes, or is replaced.
+// look reads the recorded results: none may disappear or be replaced.
 func (o *observed) look() map[string]int {
 	names, err := o.src.Results(context.Background())
 	if err != nil {
@@ -308,24 +308,24 @@ func (o *observed) requireDone() {
 	}
 }
 
-const sweptJobs = 16 // of which the first four are a chunk, and the next three
+const sweptJobs = 16 // the first four are a chunk, and the next three
 
-// play is a list that is worked through by a host that is struck, and by others.
+// play is a list with a host that meets a fault, and other hosts.
 type play struct {
 	*observed
 	base   string
-	lasts  time.Duration // a job
+	lasts  time.Duration // duration of a job
 	struck *host
 	end    <-chan batchEnd
-	next   *host // who works through the list when that is struck, or before
+	next   *host // a host that works through the list after the fault, or before
 	nextIn <-chan batchEnd
 }
 
-// sweptScene is what the struck host does.
+// sweptScene is a scenario for the faulty host.
 type sweptScene struct {
 	name  string
 	lasts time.Duration
-	done  int // from this job on all is recorded
+	done  int // from this job on all are recorded
 	begin func(*play, blow)
 }
 
@@ -357,7 +357,7 @@ func sweptScenes() []sweptScene {
 	}
 }
 
-// start has a host work through the list.
+// start makes a host work through the list.
 func (p *play) start(h *host) <-chan batchEnd {
 	p.t.Helper()
 	opt := batch.Options{Retries: 1, TTL: sweptTTL}
@@ -369,7 +369,7 @@ func (p *play) startNext() {
 	p.nextIn = p.start(p.next)
 }
 
-// record commits a record of a chunk as somebody who has ended since.
+// record commits a record of a chunk as a host that has ended since.
 func (p *play) record(h *host, from, to int, returned []source.Range, jobs ...int) *multilock.Lock {
 	p.t.Helper()
 	c := &source.Chunk{From: from, To: to, Returned: returned}
@@ -386,8 +386,8 @@ func (p *play) record(h *host, from, to int, returned []source.Range, jobs ...in
 	return lock
 }
 
-// leaveHalf leaves a chunk in the hands of a dead host that has recorded some of its jobs,
-// and given back others, of which one is recorded, too.
+// leaveHalf leaves a chunk of a dead host that has recorded some of its jobs, and given back others, of
+// which one is recorded, too.
 func (p *play) leaveHalf() {
 	dead := newHost(p.t, p.base)
 	returned := source.Range{From: 3, To: 4}
@@ -396,7 +396,7 @@ func (p *play) leaveHalf() {
 	dead.end()
 }
 
-// run sweeps one blow. It reports whether the list was over before it.
+// run injects one fault. It reports whether the list was completed before it.
 func (s sweptScene) run(t *testing.T, b blow) (ended bool) {
 	base := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -418,7 +418,7 @@ func (s sweptScene) run(t *testing.T, b blow) (ended bool) {
 	return ended
 }
 
-// through lets the blow come and all come to their ends.
+// through executes the fault and waits until all hosts have ended.
 func (p *play) through(b blow) (ended bool) {
 	var end batchEnd
 	came := false
@@ -427,7 +427,7 @@ func (p *play) through(b blow) (ended bool) {
 	case end = <-p.end:
 		came = true
 	}
-	select { // a host that is struck at its first call may have ended as well
+	select { // a host whose first call fails may have ended as well
 	case <-p.struck.struck:
 		p.t.Logf("%s %s", p.struck.op.Kind, p.struck.op.Path)
 	default:
@@ -461,8 +461,8 @@ func (p *play) through(b blow) (ended bool) {
 	return ended
 }
 
-// Whatever happens to one operation of a host, each job gets its one result, and runs neither
-// twice at a time nor after it. Without -long every thirteenth operation is struck.
+// After a fault in any operation of a host, each job gets one result, and runs neither twice at a time nor
+// after its result. Without -long every thirteenth operation meets a fault.
 // Rule: chunks, give-back, I1, I3, I7
 func TestSweepOfABatch(t *testing.T) {
 	slots := make(sweep.Slots, 4)
@@ -485,7 +485,7 @@ func TestSweepOfABatch(t *testing.T) {
 	}
 }
 
-// blowsAt are the blows at an operation: they take turns, unless all are wanted.
+// blowsAt returns the faults at an operation: one of them in turn, unless all are wanted.
 func blowsAt(n int) (all []blow) {
 	for _, f := range sweep.FaultsAt(n) {
 		all = append(all, blow{n: n, Fault: f})

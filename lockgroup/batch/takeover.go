@@ -12,12 +12,19 @@ import (
 const (
 	firstLook = 250 * time.Millisecond
 	lastLook  = 15 * time.Second
+	// growthPause is the pause between two checks of an idle host whether the list has grown.
+	growthPause = time.Minute
 )
 
 // lookAfter inspects the units of other holders while this host is idle.
 func (c *claimer) lookAfter() {
 	pause := bounded.Pauses{First: firstLook, Limit: lastLook, Chance: c.schedule.chance}
+	asked := time.Now()
 	for c.idleUntil() {
+		if time.Since(asked) >= growthPause {
+			asked = time.Now()
+			c.askGrown()
+		}
 		if c.lookOnce() {
 			pause.Reset()
 		}
@@ -49,8 +56,7 @@ func (c *claimer) lookOnce() bool {
 	return found && c.lookAt(i)
 }
 
-// lookAt breaks the lock of a unit if its holder is dead. It reports whether the unit has become
-// free.
+// lookAt breaks the lock of a unit if its holder is dead. It reports whether the unit has become free.
 func (c *claimer) lookAt(i int) (free bool) {
 	u := c.schedule.unit(i)
 	_, err := multilock.Break(c.taking, c.src, u.name(), multilock.BreakOptions{StalePolicy: c.opt.StalePolicy})

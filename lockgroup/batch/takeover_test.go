@@ -17,8 +17,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// inTime is a context for what hangs if it is wrong. A day is soon over in a bubble
-// of package synctest.
+// inTime returns a context with a timeout of a day, which passes quickly in a synctest bubble.
 func inTime(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -26,7 +25,7 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
-// inVenue runs a test of a batch in a bubble of time, with a progress map and without one.
+// inVenue runs a batch test in a synctest bubble, with a progress map and without one.
 func inVenue(t *testing.T, test func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs)) {
 	t.Helper()
 	t.Run("with a map", func(t *testing.T) {
@@ -37,12 +36,12 @@ func inVenue(t *testing.T, test func(t *testing.T, src batch.Source, v *grouptes
 	})
 }
 
-// commits is another host that records one attempt at a job of a chunk of its own.
+// commits acts as another host that records one attempt at a job of a chunk of its own.
 func commits(v *grouptest.Venue, number, exit int, retry bool) {
 	v.Commit(chunkOf(number, number, source.ChunkJob{Number: number, Name: fmt.Sprintf("job%03d", number), Attempt: 1, Exit: exit, Retry: retry}))
 }
 
-// A chunk of another host is inspected again, ever more rarely, until it is done.
+// A chunk of another host is inspected again, at growing intervals, until it is done.
 // Rule: next-chunk
 func TestBatchWaitsForOthers(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
@@ -63,8 +62,8 @@ func TestBatchWaitsForOthers(t *testing.T) {
 	})
 }
 
-// Without a progress map a host learns from a listing that another one has recorded a final
-// result, also if the lock is never released. A failure that may be tried again is not final.
+// Without a progress map a host finds in a listing that another one has recorded a final result, even if
+// the lock is never released. A failure that may be retried is not final.
 // Rule: no-map
 func TestBatchLearnsOfOthersByListing(t *testing.T) {
 	for _, exit := range []int{0, 3} {
@@ -97,7 +96,7 @@ func TestBatchListsRarelyWhileJobsRun(t *testing.T) {
 	})
 }
 
-// However long a job takes, a host learns of the progress of others.
+// However long a job takes, a host notices the progress of others.
 // Rule: no-map
 func TestBatchLearnsOfOthersDuringALongJob(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -119,7 +118,7 @@ func TestBatchLearnsOfOthersDuringALongJob(t *testing.T) {
 	})
 }
 
-// A silent holder is inspected, and its job taken over when it is dead.
+// A holder without heartbeats is inspected, and its job taken over when it is dead.
 // Rule: next-chunk, silence
 func TestBatchWatchesTheSilent(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
@@ -131,7 +130,7 @@ func TestBatchWatchesTheSilent(t *testing.T) {
 	})
 }
 
-// A job that has ended when the batch is told to end is recorded, however long the server takes.
+// A job that has ended when the batch is asked to end is recorded, however long the server takes.
 // Rule: chunks
 func TestBatchRecordsTheLastJob(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
@@ -147,7 +146,7 @@ func TestBatchRecordsTheLastJob(t *testing.T) {
 	})
 }
 
-// After a commit that may or may not have been made, the result is read again, under the lock.
+// After a commit that may have succeeded, the result is read again, under the lock.
 // Rule: commit, I4
 func TestBatchUnsureCommit(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
@@ -159,7 +158,7 @@ func TestBatchUnsureCommit(t *testing.T) {
 	})
 }
 
-// What the source cannot do ends the batch, and running jobs end first.
+// An error of the source ends the batch, and running jobs end first.
 // Rule: chunks
 func TestBatchSourceFails(t *testing.T) {
 	for _, call := range []string{"publish", "results", "commit"} {
@@ -172,8 +171,8 @@ func TestBatchSourceFails(t *testing.T) {
 	}
 }
 
-// While a retry waits for its time other jobs run, its lock stays held, and an end of the batch does
-// not wait for it.
+// During the pause before a retry other jobs run, the lock stays held, and an end of the batch does not wait
+// for the retry.
 // Rule: attempts
 func TestBatchRetriesAfterAPause(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, v *grouptest.Venue, ran *runs) {
@@ -209,7 +208,7 @@ func TestBatchRetriesAfterAPause(t *testing.T) {
 
 func fails(context.Context, batch.Attempt) error { return errWork }
 
-// No two jobs of a process begin within Delay of each other, however many workers there are.
+// No two jobs of a process begin within Delay of each other, with any number of workers.
 // Rule: none (start times)
 func TestBatchDelaysStarts(t *testing.T) {
 	inVenue(t, func(t *testing.T, src batch.Source, _ *grouptest.Venue, ran *runs) {

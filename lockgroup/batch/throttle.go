@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// throttle limits how many jobs begin. It lets none begin while this host is busy, and then one, a
-// second later two, then four: load shows only after jobs start.
+// throttle limits how many jobs begin. While this host is busy none begins; after that one, a second
+// later two, then four, because load shows only after jobs start.
 type throttle struct {
 	busy   string // why no job may begin
 	guards bool   // Options.Busy is set
@@ -22,7 +22,7 @@ func (g *throttle) open() bool { return !g.guards || g.left > 0 }
 
 func (g *throttle) pass() { g.left-- }
 
-// answered applies an answer of Options.Busy.
+// answered applies a result of Options.Busy.
 func (g *throttle) answered(busy string) {
 	g.guards, g.busy = true, busy
 	if busy != "" {

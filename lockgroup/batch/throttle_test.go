@@ -16,8 +16,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// A host that is busy begins nothing, and what it has claimed is run by another one, which comes
-// late. It learns of the end, also of failures, with or without a progress map.
+// A busy host begins no job, and another one, which starts later, runs the jobs that it has claimed. The
+// busy host notices the end, also of failures, with or without a progress map.
 // Rule: give-back
 func TestBusyHostLeavesItsJobs(t *testing.T) {
 	for what, fails := range map[string]bool{"all end well": false, "some fail": true} {
@@ -63,7 +63,7 @@ func leavesItsJobs(t *testing.T, src multilock.Source, ran *runs, fails bool) {
 	start(first)
 	time.Sleep(25 * time.Second)
 	busy.Store(true)
-	time.Sleep(2 * time.Second) // until it is asked again
+	time.Sleep(2 * time.Second) // until the next call of Busy
 	require.Equal(t, "it is busy", first.Progress().Busy)
 	late.Store(0)
 	since := time.Now()
@@ -75,7 +75,7 @@ func leavesItsJobs(t *testing.T, src multilock.Source, ran *runs, fails bool) {
 	require.Less(t, time.Since(since), 12*time.Minute)
 }
 
-// After it was busy it begins few at first, for what these need shows only when they run.
+// After it was busy a host begins few jobs at first, because their load shows only after they start.
 // Rule: none (load)
 func TestNoLongerBusy(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
@@ -94,7 +94,7 @@ func TestNoLongerBusy(t *testing.T) {
 	})
 }
 
-// Alone it waits, and goes on by itself.
+// A single host waits, and continues by itself.
 // Rule: none (load)
 func TestBusyHostGoesOn(t *testing.T) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {

@@ -12,18 +12,18 @@ import (
 // unit is what one lock claims: a chunk of the list, or a part of one that was given back.
 type unit struct {
 	source.Range
-	// root is the index of its chunk in the schedule, and so of its byte in the progress map.
+	// root is the index of its chunk in the schedule, which selects its byte in the progress map.
 	root int
 	// of is the unit that gave this part back; zero for a chunk of the schedule.
 	of source.Range
-	// fence is added to the lock's fencing numbers, so that they are larger than those under which
-	// its jobs ran before they were given back.
+	// fence is added to the lock's fencing numbers, so that they are larger than those of its jobs'
+	// earlier attempts, before the jobs were given back.
 	fence uint64
 	state unitState
-	// left means that the lock of a recorded part was free when it was inspected.
+	// left means that a recorded part's lock was free at the last inspection.
 	left bool
-	// retracted means that the part was no longer given back when it was tried; ignore that its
-	// lock is free.
+	// retracted means that the part was no longer given back when it was tried; ignore that its lock is
+	// free.
 	retracted bool
 }
 
@@ -38,9 +38,9 @@ const (
 )
 
 const (
-	maxChunk = 64 // jobs: a claim costs as much as two or three commits
-	// A chunk is 1/chunkShare of the rest of the list: large chunks first, and single jobs at the
-	// end, so that all hosts end at about the same time.
+	maxChunk = 64 // in jobs: a claim costs as much as two or three commits
+	// A chunk is 1/chunkShare of the rest of the list: large chunks first and single jobs at the end, so
+	// that all hosts end at about the same time.
 	chunkShare = 4
 )
 
@@ -63,9 +63,9 @@ func (u *unit) name() string { return joblist.ChunkName(u.Range) }
 // claims are the units of a list, and which to try next. Calls must not run concurrently.
 type claims struct {
 	units []unit
-	parts map[source.Range]int // units that are not in the schedule
-	// next is the first unit that may be open. Any of the next width open units may be tried; width
-	// is 1 without contention.
+	parts map[source.Range]int // units that are not in the original schedule
+	// next is the first unit that may be open. Any of the next width open units may be tried; width is 1
+	// without contention.
 	next, width int
 	random      bool
 	chance      func(n int64) int64 // draws a number below n
@@ -132,7 +132,7 @@ func (c *claims) set(i int, state unitState) {
 	}
 }
 
-// met reacts to contention: choose among more units. went narrows the choice again.
+// met reacts to contention: it widens the choice to more units. went narrows the choice again.
 func (c *claims) met() { c.width, c.company = min(c.width*widening, maxWidth), true }
 
 func (c *claims) went() { c.width = max(c.width/2, 1) }
@@ -157,7 +157,7 @@ func (c *claims) finish(root int) {
 	}
 }
 
-// reopen reverts the final state of the unit of which a part was given back.
+// reopen reverts the final state of a unit that gave a part back.
 func (c *claims) reopen(of source.Range, root int) {
 	i, part := c.parts[of]
 	if !part {

@@ -15,9 +15,8 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// AwakeSinceBoot reads a clock that is the same for all processes of this boot and
-// time namespace, and that Instant.Awake also goes by: CLOCK_MONOTONIC. ok is false
-// where there is no such clock.
+// AwakeSinceBoot reads CLOCK_MONOTONIC, which is the same for all processes of this boot and time
+// namespace, and which Instant.Awake also uses. ok is false if the clock cannot be read.
 func AwakeSinceBoot() (awake time.Duration, ok bool) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

@@ -31,7 +31,7 @@ func TestZeroInstant(t *testing.T) {
 	require.False(t, boottime.Now().IsZero())
 }
 
-// The clock that processes share never runs behind that of an Instant.
+// The clock that processes share is never behind that of an Instant.
 func TestAwakeSinceBoot(t *testing.T) {
 	start := boottime.Now()
 	before, ok := boottime.AwakeSinceBoot()

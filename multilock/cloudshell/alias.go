@@ -12,15 +12,15 @@ import (
 
 // Aliases, of the lock MUTEX without a group and of one in the group PREFIX:
 //
-//	MUTEX         the lock as scripts know it
+//	MUTEX         the lock as known to scripts
 //	MUTEX.TURN.17 the lock's register, see register.go
 //	PREFIX.MUTEX  the lock MUTEX of the group
 //
-// A name is its own alias, but for bytes that a server may refuse or trim, and for the
-// word TURN: those are written as [HEX].
+// A name is its own alias, except that the word TURN, and bytes that a server may reject or trim,
+// are written as [HEX].
 const turnMark = ".TURN."
 
-// maxAlias limits a lock's alias. What a server takes is not documented.
+// maxAlias limits a lock's alias. The server's limit is not documented.
 const maxAlias = 220
 
 var (
@@ -50,7 +50,7 @@ func prefixOf(group string) string {
 	return encodeName(group) + "."
 }
 
-// CheckName implements source.NameChecker: any name that is not too long.
+// CheckName implements source.NameChecker. It accepts any name that is not too long.
 func (s *Source) CheckName(name string) error {
 	length := len(s.aliasOf(name))
 	why := fmt.Sprintf("makes an alias of %d characters; at most %d fit", length, maxAlias)
@@ -79,7 +79,7 @@ func turnAlias(base string, number uint64) string {
 	return base + turnMark + strconv.FormatUint(number, 10)
 }
 
-// cutTurn takes the alias of a turn apart.
+// cutTurn parses the alias of a turn.
 func cutTurn(alias string) (base string, number uint64, ok bool) {
 	i := strings.LastIndex(alias, turnMark)
 	if i < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// errEnded says that the reservation is over, and all its locks with it.
+// errEnded means that the reservation has ended, and all its locks with it.
 var errEnded = errors.New("the reservation has ended")
 
 func (s *Source) endedError(err error) error {
@@ -28,7 +28,7 @@ func (s *Source) call(ctx context.Context, method string, parameters ...string) 
 	return r, err
 }
 
-// add adds a service with the owner's value. The server allows one of each alias.
+// add adds a service with the owner's value. The server allows one service per alias.
 func (s *Source) add(ctx context.Context, alias, owner string) error {
 	attribute := node("AttributeNameValue", leaf("Name", s.opt.Attribute), leaf("Value", owner))
 	_, err := s.call(ctx, "AddServiceToReservation", leaf("reservationId", s.opt.Reservation), leaf("serviceName", s.opt.Model),
@@ -36,13 +36,13 @@ func (s *Source) add(ctx context.Context, alias, owner string) error {
 	return err
 }
 
-// remove removes the service that has an alias now, whatever client added it.
+// remove removes the service that has an alias now, no matter which client added it.
 func (s *Source) remove(ctx context.Context, alias string) error {
 	_, err := s.call(ctx, "RemoveServicesFromReservation", leaf("reservationId", s.opt.Reservation), node("services", leaf("string", alias)))
 	return err
 }
 
-// ask makes a call that changes nothing, and makes it again if it got no answer.
+// ask makes a call that changes nothing, and repeats it if it was not answered.
 func (s *Source) ask(ctx context.Context, method string, parameters ...string) (r *response, err error) {
 	for range stepTries {
 		r, err = s.call(ctx, method, parameters...)
@@ -53,7 +53,7 @@ func (s *Source) ask(ctx context.Context, method string, parameters ...string) (
 	return r, err
 }
 
-// list returns all services of the reservation as they are, past the server's cache.
+// list returns all current services of the reservation, bypassing the server's cache.
 func (s *Source) list(ctx context.Context) ([]serviceInfo, error) {
 	const method = "GetReservationDetails"
 	r, err := s.ask(ctx, method, leaf("reservationId", s.opt.Reservation), leaf("disableCache", "true"))
@@ -73,7 +73,7 @@ func (s *Source) list(ctx context.Context) ([]serviceInfo, error) {
 	return found.Services, nil
 }
 
-// ownerOf finds the owner's attribute. Newer models have their own name before it.
+// ownerOf finds the owner's attribute. Newer models prefix it with their name.
 func (s *Source) ownerOf(i serviceInfo) (owner string, has bool) {
 	for _, a := range i.Attributes {
 		if a.Name == s.opt.Attribute || strings.HasSuffix(a.Name, "."+s.opt.Attribute) {
@@ -99,8 +99,8 @@ func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	return now, s.Named(ctx, "read the server's clock", "", err)
 }
 
-// around is the time of the server, as early and as late as it may be now; zero if the
-// server does not tell.
+// around returns the earliest and the latest time that the server's clock may show now; zero if the
+// server does not report it.
 func (s *Source) around(ctx context.Context, age time.Duration) (early, late time.Time) {
 	early, late, _ = s.clock.Read(age, func() (time.Time, error) {
 		if s.clockless {
@@ -113,8 +113,8 @@ func (s *Source) around(ctx context.Context, age time.Duration) (early, late tim
 	return early, late
 }
 
-// explainModel adds what may be wrong with the service model to the refusal of a service:
-// the server's words for that are not known.
+// explainModel adds a hint about the service model to the error of a rejected service: the server's
+// own messages for that are unknown.
 func (s *Source) explainModel(err error) error {
 	if !apiFailure(err) || aliasTaken(err) {
 		return err
@@ -130,25 +130,25 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 	if err != nil {
 		return []source.Finding{source.Unusable("reservation", err.Error(), "")}
 	}
-	clock := source.Fine("clock", "the server tells the time")
+	clock := source.Fine("clock", "the server reports the time")
 	if _, err := s.Now(ctx); err != nil {
-		clock = source.Warning("clock", "the server does not tell the time: "+err.Error(),
-			"a dead holder on another host is noticed only by clients that wait for its whole TTL")
+		clock = source.Warning("clock", "the server does not report the time: "+err.Error(),
+			"only clients that wait for its whole TTL notice a dead holder on another host")
 	}
 	return []source.Finding{
-		source.Fine("reservation", fmt.Sprintf("it is there, with %d services", len(services))), s.examineModel(ctx, "service model"), clock,
-		source.Fine("killed holder", "its lock is taken over at once on its own host, and by other hosts when its TTL has passed (run --ttl, 2m)"),
-		source.Fine("scripts", "those of the published convention never break a lock: they try for 200 to 500 seconds, and then go on WITHOUT it, "+
-			"and remove whatever has its alias in the end; a holder here notices that at its next heartbeat"),
+		source.Fine("reservation", fmt.Sprintf("it exists, with %d services", len(services))), s.examineModel(ctx, "service model"), clock,
+		source.Fine("killed holder", "taken over at once on its own host, and by other hosts after its TTL (run --ttl, 2m)"),
+		source.Fine("scripts", "scripts of the published convention never break a lock: they try for 200 to 500 seconds, then go on WITHOUT it, "+
+			"and at the end remove any service of its alias; a holder here notices that at its next heartbeat"),
 	}
 }
 
-// examineModel looks for the attribute by which a holder is known.
+// examineModel looks for the attribute that identifies a holder.
 func (s *Source) examineModel(ctx context.Context, subject string) source.Finding {
 	r, err := s.ask(ctx, "GetServices", leaf("categoryName", ""), leaf("serviceName", s.opt.Model))
 	switch {
 	case apiFailure(err):
-		r = &response{} // it is not for every user to ask
+		r = &response{} // not every user may ask
 	case err != nil:
 		return source.Unusable(subject, err.Error(), "")
 	}
@@ -156,8 +156,8 @@ func (s *Source) examineModel(ctx context.Context, subject string) source.Findin
 		if _, has := s.ownerOf(model); has && model.Name == s.opt.Model {
 			return source.Fine(subject, fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute))
 		} else if model.Name == s.opt.Model {
-			return source.Unusable(subject, fmt.Sprintf("%q has no attribute %q, by which a holder is known", s.opt.Model, s.opt.Attribute), importIt)
+			return source.Unusable(subject, fmt.Sprintf("%q has no attribute %q, which names the holder", s.opt.Model, s.opt.Attribute), importIt)
 		}
 	}
-	return source.Fine(subject, fmt.Sprintf("this user sees no service model %q, as is usual for users who are no administrators. %s", s.opt.Model, importIt))
+	return source.Fine(subject, fmt.Sprintf("this user sees no service model %q, as is usual without administrator rights. %s", s.opt.Model, importIt))
 }

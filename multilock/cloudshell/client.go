@@ -28,14 +28,14 @@ type client struct {
 func newClient(opt Options) (*client, error) {
 	c := &client{opt: opt, http: &http.Client{
 		Transport:     opt.Transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would get the token
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the target would receive the token
 	}}
 	if opt.Transport != nil {
 		return c, nil
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil                                                     // one in the environment would get the password
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: opt.Insecure} //nolint:gosec // only where the user says so
+	transport.Proxy = nil                                                     // a proxy from the environment would receive the password
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: opt.Insecure} //nolint:gosec // only at the user's request
 	c.http.Transport = transport
 	if opt.CAFile != "" {
 		pool, err := remote.Authorities(opt.CAFile)
@@ -47,8 +47,8 @@ func newClient(opt Options) (*client, error) {
 	return c, nil
 }
 
-// call makes a call under the session. If its token is not accepted any more, it is
-// replaced once and the call, which was not carried out, is repeated once.
+// call makes a call with the session's token. If the server rejects the token, it is replaced once
+// and the call, which was not carried out, is repeated once.
 func (c *client) call(ctx context.Context, method string, parameters ...string) (*response, error) {
 	var refused Secret
 	for {
@@ -67,8 +67,8 @@ func (c *client) call(ctx context.Context, method string, parameters ...string) 
 	}
 }
 
-// session returns the token of the present session. If that is one which the server has
-// refused, it makes a new session.
+// session returns the token of the current session. If the server has rejected that token, it logs
+// on again.
 func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 	c.logon.Lock()
 	defer c.logon.Unlock()
@@ -84,7 +84,7 @@ func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 	case refusesToken(err), callOf(err).code == codeGeneral:
 		return Secret{}, c.noAccess(err)
 	case err != nil:
-		callOf(err).unsent = true // a logon changes nothing, and the call behind it was not made
+		callOf(err).unsent = true // a logon changes nothing, and the actual call was not made
 		return Secret{}, err
 	case r.Info.Token.Token == "":
 		return Secret{}, senseless(method, "the answer has no token")
@@ -93,7 +93,7 @@ func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 	return c.token, nil
 }
 
-// noAccess says that the credentials are not accepted. To try again is of no use.
+// noAccess marks an error of rejected credentials. Retries are useless.
 func (c *client) noAccess(err error) error {
 	hint := fmt.Sprintf("check the password of %s, and that the user belongs to the domain %s", c.opt.User, c.opt.Domain)
 	if !c.opt.Token.IsZero() {
@@ -103,7 +103,7 @@ func (c *client) noAccess(err error) error {
 	return err
 }
 
-// post makes one request. Nothing is ever sent twice.
+// post makes one request. It never repeats a request.
 func (c *client) post(ctx context.Context, token Secret, method string, parameters []string) (*response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func (c *client) post(ctx context.Context, token Secret, method string, paramete
 		return nil, &callError{method: method, err: c.withAdvice(err), unsent: !connected.Load()}
 	}
 	defer answer.Body.Close()                                    //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 32<<20)) // a longer one is then not whole
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 32<<20)) // a longer one is truncated, and rejected
 	if err == nil && answer.StatusCode == http.StatusBadRequest && c.opt.Scheme == schemeHTTP && bytes.Contains(body, []byte("HTTPS")) {
 		err = errors.New("the server speaks HTTPS there; leave scheme=http out of the URL")
 	}

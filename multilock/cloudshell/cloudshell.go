@@ -1,13 +1,13 @@
-// Package cloudshell is the lock on a reservation ("sandbox") of Quali CloudShell:
-// the reservation mutex, over the automation API that every CloudShell has. It is a
-// lock and nothing else: it keeps no results, lists of jobs or history.
+// Package cloudshell is the lock on a reservation ("sandbox") of Quali CloudShell: the reservation
+// mutex, through the automation API that every CloudShell has. It is only a lock: it has no
+// results, lists of jobs or history.
 //
-// A script takes that mutex by adding a service with the alias MUTEX, which the
-// server allows once, and releases it by removing the service. Such scripts and this
-// package exclude each other. Between users of this package more is guaranteed: each
-// acquisition has a token, a holder sends heartbeats and learns that it lost the lock,
-// a dead holder is taken over, and no request, however late it is carried out, reaches
-// a successor's lock. docs/cloudshell.md says how, and what cannot be guaranteed.
+// A script acquires that mutex by adding a service with the alias MUTEX, which the server allows
+// once, and releases it by removing the service. Such scripts and this package exclude each other.
+// Between users of this package more is guaranteed: each acquisition has a token, a holder sends
+// heartbeats and notices that it lost the lock, the lock of a dead holder is taken over, and no
+// request, however late it is carried out, changes a successor's lock. docs/cloudshell.md has the
+// details and the limits.
 package cloudshell
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// Options say which reservation the locks live in, and how to reach its server.
-// Server, Reservation, and either Token or User are required.
+// Options select the reservation of the locks, and its server. Server, Reservation, and either
+// Token or User are required.
 type Options struct {
 	Server string // the host, with a port if it is not 8029
-	Scheme string // https, which is the default, or http, where anything on the way can read the password
-	// CAFile has the certificates that vouch for the server, in PEM; those of the system
-	// if empty. Insecure accepts any certificate, and is no safer than http.
+	Scheme string // https, which is the default, or http, which exposes the password on the network
+	// CAFile has the certificates to verify the server, in PEM; those of the system if empty.
+	// Insecure accepts any certificate, and is no safer than http.
 	CAFile      string
 	Insecure    bool
-	Token       Secret // of a running command, with which it ends; it takes precedence over User
+	Token       Secret // of a running command, valid until that ends; it takes precedence over User
 	User        string
 	Password    Secret
 	Domain      string            // to log on to, DefaultDomain if empty
@@ -44,15 +44,15 @@ type Options struct {
 	Attribute   string            // of the model, for the owner, DefaultAttribute if empty
 	Pause       Pause             // between two attempts at a lock
 	Timeout     time.Duration     // of each request, DefaultTimeout if 0
-	Self        process.Identity  // the calling process; found out if zero; for tests
-	Transport   http.RoundTripper // replaces the way to the server; for tests
+	Self        process.Identity  // the calling process, determined if zero; for tests
+	Transport   http.RoundTripper // replaces the HTTP transport; for tests
 }
 
-// Pause is a time drawn evenly from Least to Most. The zero value means 2 to 5
-// seconds, as scripts of the convention do it.
+// Pause is a random time between Least and Most. The zero value means 2 to 5 seconds, as in scripts
+// of the convention.
 type Pause struct{ Least, Most time.Duration }
 
-// The defaults. DefaultName is the lock of scripts that keep to the convention.
+// The defaults. DefaultName is the lock of scripts that follow the convention.
 const (
 	DefaultDomain    = "Global"
 	DefaultModel     = "Mutex Service"
@@ -99,7 +99,7 @@ func invalid(what, got, why string) error {
 	return &source.InvalidError{What: "cloudshell " + what, Got: got, Why: why}
 }
 
-// Source is the locks of one group in one reservation.
+// Source has the locks of one group in one reservation.
 type Source struct {
 	remote.Member
 	opt    Options
@@ -107,7 +107,7 @@ type Source struct {
 	prefix string // of the group's aliases
 	digest string // of the reservation's ID
 	clock  source.Clock
-	// clockless says that the server has no call for its time; guarded by clock.
+	// clockless means that the server has no call for its time; guarded by clock.
 	clockless bool
 }
 
@@ -120,8 +120,8 @@ var (
 	_ source.Group       = (*Source)(nil)
 )
 
-// Open prepares to use the locks of a reservation. It makes no request: the first
-// request logs on. The error is source.ErrInvalid for invalid options.
+// Open prepares to use the locks of a reservation. It makes no request: the first request logs on.
+// The error is source.ErrInvalid for invalid options.
 func Open(opt Options) (*Source, error) {
 	opt, err := opt.check()
 	if err != nil {
@@ -139,9 +139,9 @@ func Open(opt Options) (*Source, error) {
 	return &Source{Member: member, opt: opt, client: c, prefix: prefixOf(opt.Group), digest: digestOf(opt.Reservation)}, nil
 }
 
-// Close closes the connections. Locks that were acquired through the source stay
-// held, and can still be renewed and released. It does not log off: that may end a
-// token that others use.
+// Close closes the connections. Locks that were acquired through the source stay held, and can
+// still be renewed and released. It does not log off, because that may end a token that other
+// processes use.
 func (s *Source) Close() error {
 	s.client.http.CloseIdleConnections()
 	return nil
@@ -178,12 +178,12 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 func (s *Source) Promises() []source.Promise {
 	const instead = "use a directory, MongoDB, etcd or PostgreSQL for that"
 	return []source.Promise{
-		source.Keeps(source.TraitSafeSilence, "a holder stops trusting its lock after four fifths of its TTL without a confirmed heartbeat"),
+		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a confirmed heartbeat"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and the beginning of its command; of a script, the owner that it wrote, if any"),
 		source.PromiseOfDeath(s.Self()),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or after its TTL without a heartbeat and a while of watching; a script's lock only by force"),
-		source.Keeps(source.TraitBreakByForce, "its services are removed; the holder learns it at its next heartbeat"),
-		source.Keeps(source.TraitPromptRelease, "its service is removed, and the next attempt takes it"),
+		source.Keeps(source.TraitBreakByForce, "its services are removed; the holder notices at its next heartbeat"),
+		source.Keeps(source.TraitPromptRelease, "its service is removed, and the next attempt acquires it"),
 		source.Lacks(source.TraitJobMark, "the owner's attribute has no room for a process group; a job's processes are known by their environment alone"),
 		source.Keeps(source.TraitFenceNumbers, "the turns of the lock's register, which only grow unless all of them are deleted by hand"),
 		source.Lacks(source.TraitQueue, "the first attempt after a release gets the lock"),

@@ -13,15 +13,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// callError says how a call of the API failed.
+// callError is why a call of the API failed.
 type callError struct {
 	method   string
-	code     int // the server's, as the message, if it said that the call failed
+	code     int // the server's, like message, if it reported a failure
 	message  string
-	status   int    // of HTTP, 0 if there was none
-	err      error  // why there was no answer, or none that makes sense
-	unsent   bool   // it never reached the server
-	noAccess string // what to do about credentials that are not accepted, "" if they are
+	status   int    // the HTTP status, 0 if there was none
+	err      error  // why there was no valid answer
+	unsent   bool   // the request never reached the server
+	noAccess string // a hint if the credentials were rejected
 }
 
 func (e *callError) Error() string {
@@ -32,7 +32,7 @@ func (e *callError) Error() string {
 	case e.err != nil:
 		text = e.err.Error()
 	case e.status == http.StatusOK:
-		text = "the server says that it failed, and not why"
+		text = "the server reported a failure without a reason"
 	}
 	if text = source.Shorten(e.method+": "+text, source.MaxWhy); e.noAccess != "" {
 		text += " (" + e.noAccess + ")"
@@ -42,61 +42,61 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// senseless is the error of an answer that cannot be used.
+// senseless returns the error of an invalid answer.
 func senseless(method, why string) error {
 	return &callError{method: method, status: http.StatusOK, err: errors.New(why)}
 }
 
-// The codes that mean something. 118 is a wrong password, and a token that is not
-// accepted any more. 100 means almost anything; at a logon, an unknown user.
+// The known error codes. 118 is a wrong password, or a token that is no longer valid. 100 can mean
+// almost anything; at a logon, an unknown user.
 const (
 	codeGeneral  = 100
 	codeNoAccess = 118
 )
 
-// callOf returns the failed call that an error is about, or one that means nothing.
+// callOf returns the callError that an error wraps, or an empty one.
 func callOf(err error) *callError {
 	call := &callError{status: http.StatusOK}
 	_ = errors.As(err, &call)
 	return call
 }
 
-// inDoubt says that a call may have been carried out, or may be later.
+// inDoubt reports whether a call may have been carried out, or may be later.
 func inDoubt(err error) bool {
 	call := callOf(err)
 	return !call.unsent && call.status != http.StatusUnauthorized && (call.err != nil || call.status != http.StatusOK)
 }
 
-// says reports whether the server's message has these words. Of refusals for other reasons
-// than the next two the words are not known.
-func says(err error, words string) bool {
+// messageHas reports whether the server's message contains these words. Only the following two
+// messages of the server are known.
+func messageHas(err error, words string) bool {
 	return strings.Contains(strings.ToLower(callOf(err).message), words)
 }
 
-func aliasTaken(err error) bool { return says(err, "alias already exists") }
-func ended(err error) bool      { return says(err, "reservation has ended") }
+func aliasTaken(err error) bool { return messageHas(err, "alias already exists") }
+func ended(err error) bool      { return messageHas(err, "reservation has ended") }
 
-// refusesToken says that a call was not carried out because of its token.
+// refusesToken reports whether a call was rejected because of its token.
 func refusesToken(err error) bool {
 	call := callOf(err)
 	return call.status == http.StatusUnauthorized || call.code == codeNoAccess
 }
 
-// apiFailure says that the server answered that a call failed, for a reason that has
-// to do with the call.
+// apiFailure reports whether the server answered that the call failed, for a reason that is
+// specific to the call.
 func apiFailure(err error) bool {
 	call := callOf(err)
 	return call.method != "" && !inDoubt(err) && !call.unsent && !final(err)
 }
 
-// final says that to try again is of no use.
+// final reports whether a retry is useless.
 func final(err error) bool { return callOf(err).noAccess != "" || errors.Is(err, source.ErrInvalid) }
 
-// inClear is the price of HTTP, and of a certificate that is not verified.
+// inClear is the risk of HTTP, and of a certificate that is not verified.
 const inClear = "then anything between here and the server can read the password and the token"
 
-// withAdvice says what to do about a server that cannot be talked to in this way. A server
-// speaks HTTP or HTTPS on the same port, and often has a self-signed certificate.
+// withAdvice adds advice to a connection error. A server uses HTTP or HTTPS on the same port, and
+// often has a self-signed certificate.
 func (c *client) withAdvice(err error) error {
 	var advice string
 	switch {

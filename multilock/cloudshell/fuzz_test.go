@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// An alias is that of one name, says which, and is never taken for one of our own marks.
+// An alias belongs to one name, which it encodes, and never looks like a turn's alias.
 func FuzzAlias(f *testing.F) {
 	for _, name := range []string{"MUTEX", "a.TURN.5", "[2E]", "é", "\x00", " a ", "TURN"} {
 		f.Add("", name)
@@ -31,7 +31,7 @@ func FuzzAlias(f *testing.F) {
 	})
 }
 
-// FuzzForeignAlias reads aliases that others chose.
+// FuzzForeignAlias decodes aliases of other programs.
 func FuzzForeignAlias(f *testing.F) {
 	for _, alias := range []string{"MUTEX", "M.TURN.0", "M.TURN.17", "M.TURN.017", "M.TURN.99999999999999999999", "[", "[zz]", "[2e]", "a(b)", "x[41]", "[41]B"} {
 		f.Add(alias)
@@ -47,8 +47,7 @@ func FuzzForeignAlias(f *testing.F) {
 	})
 }
 
-// Whatever is wrong with a URL, nothing that is said of it has the password in it; and what
-// is right makes sense.
+// No error about a URL contains the password, and a valid URL gives consistent options.
 func FuzzLocate(f *testing.F) {
 	for _, rest := range []string{
 		"quali:9029/7b3c?domain=Lab&alias=PORTS&timeout=5s&pause=1s-3s", "quali/7b3c?pause=5s-2s", "%zz/7b3c", "quali/7b3c#x", "quali/7b3c?insecure=perhaps", "[::1]:8029/R", "?;", "quali/7b3c?timeout=-1s",

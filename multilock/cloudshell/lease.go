@@ -12,27 +12,27 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// lease is a lock that is held: the top of its register, and the service that scripts
-// know. Operations take turns, and are not cancelled half-way: each request has its own
-// time limit. So what an operation has done is known, or known to be unknown.
+// lease is a held lock: the top of its register, and the service that scripts know. Operations are
+// serialised, and not cancelled half-way: each request has its own time limit. So the outcome of an
+// operation is known, or known to be unknown.
 type lease struct {
 	*remote.Holding
 	src     *Source
 	base    string
 	working bounded.Turn
-	sign    boottime.Instant // before the last confirmed heartbeat
-	number  uint64           // the last turn that is known to be this lease's
+	sign    boottime.Instant // a moment before the last confirmed heartbeat
+	number  uint64           // the last known turn of this lease
 	leaving bool             // Release may have removed the service that scripts know
 }
 
 var (
-	// errGone says that the register has passed on.
+	// errGone means that another client has taken the register.
 	errGone = errors.New("the lock was broken: its register has passed on")
-	// errMissing says that the service which scripts know is not there, or not this lease's.
+	// errMissing means that the service which scripts know was removed, or is not this lease's.
 	errMissing = errors.New("the service that stands for the lock was removed or replaced: scripts may have taken it for free")
 )
 
-// during makes an operation after the one before.
+// during runs an operation after the previous one.
 func (l *lease) during(ctx context.Context, op string, operate func(context.Context) error) error {
 	l.working.Lock()
 	defer l.working.Unlock()
@@ -52,8 +52,8 @@ func (l *lease) Renew(ctx context.Context) error {
 	return err
 }
 
-// Fence implements source.Lease: the register takes a step, which succeeds only while it
-// is this lease's, and which others can see. The number is that of the new turn.
+// Fence implements source.Lease: the register takes a step, which succeeds only while it is this
+// lease's, and which is visible to other processes. The number is that of the new turn.
 func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
 	err = l.during(ctx, "renew", func(ctx context.Context) error {
 		v, err := l.beat(ctx)
@@ -70,11 +70,12 @@ func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
 	return number, err
 }
 
-// MarkJob implements source.Lease: there is no room for it.
+// MarkJob implements source.Lease. It is not supported, because the owner's attribute has no room
+// for it.
 func (l *lease) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
 
-// Release implements source.Lease: the service that scripts know goes first, if a
-// listing shows that it is this lease's, and then the register is freed.
+// Release implements source.Lease. It first removes the service that scripts know, if a listing
+// shows that it is this lease's, and then frees the register.
 func (l *lease) Release(ctx context.Context) error {
 	err := l.during(ctx, "release", l.release)
 	if err == nil || errors.Is(err, source.ErrLost) {
@@ -86,7 +87,7 @@ func (l *lease) Release(ctx context.Context) error {
 func (l *lease) release(ctx context.Context) error {
 	v, err := l.look(ctx)
 	if errors.Is(err, errGone) && l.leaving {
-		return nil // an earlier call has freed it, and its answer was lost
+		return nil // an earlier call has freed it, and the answer was lost
 	}
 	if err == nil && l.has(v.bare) {
 		err = l.clear(ctx, v)
@@ -94,25 +95,25 @@ func (l *lease) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = l.part(ctx); err == nil && !l.leaving {
+	if err = l.freeRegister(ctx); err == nil && !l.leaving {
 		err = errMissing
 	}
 	return err
 }
 
-// value is the register's value while this lease has it.
+// value returns the register's value while this lease has it.
 func (l *lease) value(ctx context.Context) string {
 	_, now := l.src.around(ctx, source.ClockCarried)
 	return held{record: l.Record(), reservation: l.src.digest, sign: now, taken: l.Record().Prepared}.encode()
 }
 
-// free is the value with which this lease leaves the register.
+// free returns the value of the register after a release.
 func (l *lease) free() string {
 	return encodeValue(kindFree, fields{keyToken: newToken(), keyReservation: l.src.digest})
 }
 
-// step gives the register its next value. The error is errGone, with the view, if the
-// register is not this lease's any more.
+// step gives the register its next value. The error is errGone, with the view, if the register is
+// no longer this lease's.
 func (l *lease) step(ctx context.Context, text string) (*view, error) {
 	for range stepTries {
 		v, err := l.src.advance(ctx, l.base, l.number, text)
@@ -140,8 +141,7 @@ func (l *lease) beat(ctx context.Context) (*view, error) {
 	return v, err
 }
 
-// fresh makes sure that the register is this lease's for long enough to make another
-// request under it.
+// fresh sends a heartbeat unless enough of the TTL is left for another request.
 func (l *lease) fresh(ctx context.Context) error {
 	if l.sign.Elapsed() < l.Record().TTL/2 {
 		return nil
@@ -150,7 +150,7 @@ func (l *lease) fresh(ctx context.Context) error {
 	return err
 }
 
-// look is a listing; the error is errGone if the register is not this lease's any more.
+// look returns a listing; the error is errGone if the register is no longer this lease's.
 func (l *lease) look(ctx context.Context) (*view, error) {
 	v, err := l.src.view(ctx, l.base)
 	if err != nil || !l.ours(v.top()) {
@@ -167,8 +167,8 @@ func (l *lease) ours(t turn) bool {
 // has reports whether a service that scripts know stands for this lease.
 func (l *lease) has(bare *turn) bool { return bare != nil && l.ours(*bare) }
 
-// place adds the service that scripts know. The view shows it as it was when the register
-// was taken: one that is there is this lease's, was left behind, or is a script's.
+// place adds the service that scripts know. The view shows that service as of when the register was
+// taken: it may be this lease's, left behind, or a script's.
 func (l *lease) place(ctx context.Context, v *view) error {
 	var added error
 	for range stepTries {
@@ -196,9 +196,9 @@ func (l *lease) place(ctx context.Context, v *view) error {
 	return added
 }
 
-// clear removes the service that scripts know, which v shows to be this lease's, left
-// behind or broken. The request does not outlast the lease: it is by alias, and would
-// remove a successor's.
+// clear removes the service that scripts know, which v shows to be this lease's, left behind or
+// broken. The request is limited to the lease's TTL, because it removes by alias, and later would
+// remove a successor's service.
 func (l *lease) clear(ctx context.Context, v *view) (removed error) {
 	bare := v.bare
 	for range stepTries {
@@ -217,7 +217,7 @@ func (l *lease) clear(ctx context.Context, v *view) (removed error) {
 		case err != nil:
 			return err
 		case v.bare == nil || v.bare.text != bare.text:
-			return nil // what was meant is gone
+			return nil // that service is gone
 		case final(removed):
 			return removed
 		}
@@ -225,34 +225,34 @@ func (l *lease) clear(ctx context.Context, v *view) (removed error) {
 	return removed
 }
 
-// part frees the register. That it has passed on is as good.
-func (l *lease) part(ctx context.Context) error {
+// freeRegister frees the register. It succeeds as well if another client has taken it.
+func (l *lease) freeRegister(ctx context.Context) error {
 	own, text := l.number, l.free()
 	if l.src.add(ctx, turnAlias(l.base, own+1), text) != nil {
 		if _, err := l.step(ctx, text); err != nil && !errors.Is(err, errGone) {
 			return err
 		}
 	}
-	_ = l.src.remove(ctx, turnAlias(l.base, own)) // or the next holder does it
+	_ = l.src.remove(ctx, turnAlias(l.base, own)) // otherwise the next holder removes it
 	return nil
 }
 
-// giveBack frees the register after an acquisition that failed with cause.
-func (l *lease) giveBack(ctx context.Context, cause error) error {
+// undo frees the register after an acquisition that failed with cause.
+func (l *lease) undo(ctx context.Context, cause error) error {
 	if errors.Is(cause, errGone) {
-		return source.ErrHeld // it took so long that another client has it now
+		return source.ErrHeld // it took so long that another client has the lock now
 	}
 	if v, err := l.look(ctx); err == nil && l.has(v.bare) {
-		_ = l.clear(ctx, v) // it was added though the request seemed to fail; or the next holder removes it
+		_ = l.clear(ctx, v) // it was added though the request seemed to fail; if this fails, the next holder removes it
 	}
-	if err := l.part(ctx); err != nil {
+	if err := l.freeRegister(ctx); err != nil {
 		cause = errors.Join(source.ErrUnsure, cause, err)
 	}
 	return l.src.Named(ctx, "take the lock", l.Record().Name, cause)
 }
 
-// tidy removes the turns below the present one. They mean nothing: what cannot be
-// removed, the next holder removes.
+// tidy removes the turns below the current one. They have no effect; the next holder removes what
+// is left.
 func (l *lease) tidy(ctx context.Context, v *view) {
 	for _, t := range v.turns {
 		if t.number < l.number && t.why == "" {

@@ -10,30 +10,28 @@ import (
 	"time"
 )
 
-// Location is where a URL points: a reservation, and the lock that is meant if no name
-// is given.
+// Location is a parsed URL: a reservation, and the default name of the lock.
 type Location struct {
 	Options
 	Name string
 }
 
-// EnvToken is the variable with the token of a running command, for a driver, which has
+// EnvToken is the environment variable with the token of a running command, for a driver, which has
 // no contexts in its environment.
 const EnvToken = "MULTILOCK_CLOUDSHELL_TOKEN"
 
-// Locate reads a URL of the form
+// Locate parses a URL of the form
 //
 //	cloudshell://USER@HOST:PORT/RESERVATION?domain=Global&alias=MUTEX
 //
-// In a script that CloudShell runs, what it leaves out comes from the contexts in environ
-// (see os.Environ): there "cloudshell:" is enough. A user or token is taken from there
-// only for the context's own server. A URL that names no user gets the token that EnvToken
-// has in environ, whatever its server. docs/cloudshell.md has all parameters. No error
-// shows a password.
+// In a script that CloudShell runs, missing parts are taken from the contexts in environ (see
+// os.Environ): there "cloudshell:" is enough. A user or token is taken from a context only for the
+// context's own server. A URL without a user gets the token of EnvToken in environ, for any server.
+// docs/cloudshell.md has all parameters. No error contains a password.
 func Locate(text string, environ []string) (Location, error) {
 	public := text
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {
-		public = "cloudshell://..." + text[i:] // what comes before may be a password
+		public = "cloudshell://..." + text[i:] // the part before may contain a password
 	}
 	u, err := url.Parse(text) // its error has the password in it
 	if err != nil || u.Scheme != "cloudshell" || u.Opaque != "" || u.Fragment != "" {
@@ -59,7 +57,7 @@ func Locate(text string, environ []string) (Location, error) {
 	return l, err
 }
 
-// parameter reads one. An unknown one is an error: it could be a misspelled lock.
+// parameter parses a parameter. An unknown one is an error, because it could be a misspelled lock.
 func (l *Location) parameter(key, value string) error {
 	texts := map[string]*string{
 		"domain": &l.Domain, "alias": &l.Name, "model": &l.Model, "attribute": &l.Attribute, "group": &l.Group, "scheme": &l.Scheme, "cafile": &l.CAFile,
@@ -95,10 +93,10 @@ func parsePause(text string) (Pause, error) {
 	return Pause{from, to}, nil
 }
 
-// fromContexts fills in what the options leave out, from what CloudShell tells the
-// scripts that it runs. Scripts of setup and teardown get the last context.
+// fromContexts fills in missing options from the contexts that CloudShell passes to the scripts
+// that it runs. Setup and teardown scripts get RESERVATIONLIFECYCLECONTEXT.
 func fromContexts(opt Options, environ []string) (Options, error) {
-	var server struct { // its tsAPIPort is another API's
+	var server struct { // its tsAPIPort belongs to another API
 		Server   string `json:"serverAddress"`
 		Scheme   string `json:"tsAPIScheme"`
 		User     string `json:"adminUser"`
@@ -118,7 +116,7 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 		case name == EnvToken:
 			own = text
 		case target == nil || text == "" || json.Unmarshal([]byte(text), target) == nil:
-		// A domain before a user's name is written with a lone backslash.
+		// A domain before a user's name is written with a single backslash.
 		case json.Unmarshal([]byte(strings.ReplaceAll(text, `\`, `\\`)), target) != nil:
 			return opt, invalid("environment variable", name, "is not the JSON that CloudShell gives to scripts")
 		}
@@ -127,7 +125,7 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 		opt.Token = NewSecret(own)
 	}
 	if server.Server == "" || opt.Server != "" && hostOf(opt.Server) != hostOf(server.Server) {
-		return opt, nil // its token is nothing for another server
+		return opt, nil // its token must not be sent to another server
 	}
 	if opt.User == "" && opt.Token.IsZero() {
 		opt.Token, opt.User = NewSecret(server.Token), server.User
@@ -144,11 +142,11 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 
 func hostOf(server string) string { return strings.ToLower((&url.URL{Host: server}).Hostname()) }
 
-// Secret is a password or a token. It is a pointer, so that nothing that prints a Secret
-// shows it. It is equal to itself only.
+// Secret is a password or a token. It is a pointer, so that printing a Secret does not reveal it.
+// It is equal to itself only.
 type Secret struct{ text *string }
 
-// NewSecret keeps text.
+// NewSecret returns the Secret of a text.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -156,7 +154,7 @@ func NewSecret(text string) Secret {
 	return Secret{&text}
 }
 
-// reveal is for the request that needs the secret.
+// reveal returns the text, for the request that needs it.
 func (s Secret) reveal() string {
 	if s.text == nil {
 		return ""
@@ -167,7 +165,7 @@ func (s Secret) reveal() string {
 // IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s.text == nil }
 
-// scrub removes the secret from a text, such as an error that a server wrote.
+// scrub removes the secret from a text, such as a server's error message.
 func (s Secret) scrub(text string) string {
 	if s.IsZero() {
 		return text

@@ -57,7 +57,7 @@ func TestLocateFromContexts(t *testing.T) {
 	}
 }
 
-// The token of one server is not for another, and not instead of a user who is named.
+// A server's token is not sent to another server, and not used if the URL names a user.
 func TestContextsAreForTheirOwnServer(t *testing.T) {
 	l, err := Locate("cloudshell://elsewhere/7b3c", []string{script})
 	require.NoError(t, err)
@@ -95,8 +95,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The token of the environment is for a URL without a user, whatever its server; it
-// counts more than that of the contexts.
+// The token of the environment is used for a URL without a user, whatever its server; it takes
+// precedence over that of the contexts.
 func TestTokenOfTheEnvironment(t *testing.T) {
 	own := EnvToken + "=own=="
 	for _, test := range []struct{ url, token, user string }{

@@ -11,12 +11,12 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// lock is one lock, for package remote: it makes the requests.
+// lock makes the requests for one lock.
 type lock struct {
 	src        *Source
 	name, base string
 	self       *remote.Contender
-	last       *view // what the last listing showed
+	last       *view // the last listing
 }
 
 // Contend implements source.Source.
@@ -24,7 +24,7 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pol
 	l := &lock{src: s, name: name, base: s.aliasOf(name)}
 	contender, err := remote.NewContender(s, l, name, claim, policy)
 	l.self = contender
-	return glances{contender}, err
+	return rareLooks{contender}, err
 }
 
 // Observe implements source.Source.
@@ -32,11 +32,11 @@ func (s *Source) Observe(ctx context.Context, name string, policy source.StalePo
 	return s.Contend(ctx, name, source.Claim{}, policy)
 }
 
-// glances makes looks at a held lock rarer: each is a listing of the whole reservation.
-type glances struct{ *remote.Contender }
+// rareLooks inspects a held lock less often, because each look is a listing of the whole reservation.
+type rareLooks struct{ *remote.Contender }
 
 // Look implements source.Observer.
-func (g glances) Look(ctx context.Context) (source.Sighting, error) {
+func (g rareLooks) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := g.Contender.Look(ctx)
 	if seen.State == source.StateHeld {
 		seen.Next = max(seen.Next, min(remote.Far, seen.Record.TTL/4))
@@ -66,8 +66,8 @@ func (l *lock) See(ctx context.Context) (remote.Seen, error) {
 	return seen, nil
 }
 
-// since is the time from a moment by the server's clock to an instant, or source.Unknown.
-// What is doubtful counts for the holder.
+// since returns the time from a moment by the server's clock to an instant, or source.Unknown. It
+// returns the shortest possible time, which favours the holder.
 func (s *Source) since(ctx context.Context, moment time.Time, until boottime.Instant, age time.Duration) time.Duration {
 	early, _ := s.around(ctx, age)
 	if moment.IsZero() || early.IsZero() {
@@ -76,9 +76,9 @@ func (s *Source) since(ctx context.Context, moment time.Time, until boottime.Ins
 	return max(early.Sub(moment)-until.Elapsed(), 0)
 }
 
-// Attempt implements remote.Attempts. A lock that is held costs one listing. A free one
-// is taken in two steps: the register first, which keeps out all that use it, and then
-// the service that scripts know.
+// Attempt implements remote.Attempts. If the lock is held, it takes one listing. A free lock is
+// acquired in two steps: first the register, which excludes all users of this package, and then the
+// service that scripts know.
 func (l *lock) Attempt(ctx context.Context) (source.Lease, error) {
 	start := boottime.Now()
 	seen, err := l.See(ctx)
@@ -89,24 +89,24 @@ func (l *lock) Attempt(ctx context.Context) (source.Lease, error) {
 		l.self.Note(start, seen)
 		return nil, source.ErrHeld
 	}
-	ctx = context.WithoutCancel(ctx) // from here on requests are seen through
+	ctx = context.WithoutCancel(ctx) // from here on requests are not cancelled
 	lease, v, err := l.takeTurn(ctx, l.self.Claim, l.last.top())
 	if err != nil {
 		return nil, err
 	}
 	if err := lease.place(ctx, v); err != nil {
-		return nil, lease.giveBack(ctx, err)
+		return nil, lease.undo(ctx, err)
 	}
 	lease.tidy(ctx, v)
 	return lease, nil
 }
 
-// takeTurn takes the register, whose state is top. With ErrHeld another client was
-// faster, and the view shows it.
+// takeTurn takes the register, whose state is top. With ErrHeld another client was faster, and the
+// view shows its turn.
 func (l *lock) takeTurn(ctx context.Context, claim source.Claim, top turn) (*lease, *view, error) {
 	_, now := l.src.around(ctx, source.ClockCarried)
 	text := held{record: source.Record{Token: newToken(), Claim: claim}, reservation: l.src.digest, sign: now, taken: cmp.Or(now, time.Now())}.encode()
-	written := newTurn(1, "", text) // the record is what others can read: it may have been cut
+	written := newTurn(1, "", text) // the record as others read it: its texts may be shortened
 	if written.why != "" {
 		return nil, nil, l.src.Named(ctx, "write the record", l.name, errors.New(written.why))
 	}
@@ -121,9 +121,9 @@ func (l *lock) takeTurn(ctx context.Context, claim source.Claim, top turn) (*lea
 	case errors.Is(err, errTaken):
 		return nil, v, source.ErrHeld
 	case errors.Is(err, errNoOwner):
-		_ = l.src.remove(ctx, turnAlias(l.base, top.number+1)) // it was this one: the server said so
+		_ = l.src.remove(ctx, turnAlias(l.base, top.number+1)) // the server reported that it added this one
 	case errors.Is(err, source.ErrUnsure):
-		// Another step in its place makes it harmless: it is refused, or below, however late it is.
+		// Another step makes it harmless: however late it is carried out, it is rejected, or is not the top.
 		if _, undone := le.step(ctx, le.free()); undone == nil || errors.Is(undone, errGone) {
 			err = errors.New("the attempt was taken back: " + err.Error())
 		}
@@ -131,21 +131,21 @@ func (l *lock) takeTurn(ctx context.Context, claim source.Claim, top turn) (*lea
 	return nil, nil, l.src.Named(ctx, "take the register", l.name, l.src.explainModel(err))
 }
 
-// Remove implements remote.Lock. It takes the register's next turn, which is refused if
-// the holder has sent a heartbeat since, or another client was faster: then it tries again
-// on what is there, unless the heartbeat counts or it is another lock.
+// Remove implements remote.Lock. It takes the register's next turn, which fails if the holder has
+// sent a heartbeat since, or another client was faster. Then it tries again with the current turn,
+// unless the heartbeat counts or it is another lock.
 func (l *lock) Remove(ctx context.Context, seen remote.Seen, still bool) (remote.Freed, error) {
-	through := context.WithoutCancel(ctx) // a step that was begun is seen through
-	// Should this process end, the register stays its own for as long as a request may last.
+	through := context.WithoutCancel(ctx) // a step that has begun is not cancelled
+	// If this process dies, it holds the register for the maximum duration of a request.
 	claim := source.Claim{Holder: source.Holder{Identity: l.src.Self(), Command: "multilock break"}, TTL: l.src.opt.Timeout}
 	for {
 		lease, v, err := l.takeTurn(through, claim, l.last.top())
 		if err == nil {
 			lease.tidy(through, v)
 			if b := v.bare; b != nil && (b.why == "" || b.text == seen.Sign.Token) {
-				err = lease.clear(through, v) // of the lock that was broken, or left behind: another is a script's
+				err = lease.clear(through, v) // of the broken lock, or left behind; otherwise it is a script's
 			}
-			return remote.Freed{Done: true}, l.src.Named(ctx, "break", l.name, errors.Join(err, lease.part(through)))
+			return remote.Freed{Done: true}, l.src.Named(ctx, "break", l.name, errors.Join(err, lease.freeRegister(through)))
 		}
 		if !errors.Is(err, source.ErrHeld) {
 			return remote.Freed{}, err

@@ -11,14 +11,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A register is a value that changes in steps, each of which the server decides. The
-// register of MUTEX is a row of services, MUTEX.TURN.1, MUTEX.TURN.2 and so on, of which
-// the highest has the value. A step from number n adds n+1, which succeeds for one
-// client and fails for all others. No alias is ever used again, so a decision about an
-// earlier state never changes a later one, however late its request is carried out.
+// A register is a value that changes in steps, and the server decides the outcome of each. The
+// register of MUTEX is a series of services, MUTEX.TURN.1, MUTEX.TURN.2 and so on, of which the
+// highest has the value. A step from number n adds n+1, which succeeds for one client and fails for
+// all others. No number is ever used again, so a request that was based on an earlier state never
+// changes a later one, however late it is carried out.
 //
-// Lower numbers are removed. A late request to add one of them succeeds again; so a step
-// counts only when a listing shows that nothing is above it.
+// Lower numbers are removed. A late request to add one of them succeeds again; so a step only
+// counts if a listing shows that no higher number exists.
 
 // turn is one service of a register, or the service that scripts know: then the number is 0.
 type turn struct {
@@ -26,17 +26,17 @@ type turn struct {
 	model, text string
 	kind        string
 	reservation string
-	held        held   // of kindHeld
-	why         string // why it cannot be understood, if so
+	held        held   // for kindHeld
+	why         string // why it cannot be read, "" if it can
 }
 
-// view is what a listing shows of one lock.
+// view is a listing of one lock.
 type view struct {
 	turns []turn // by number
 	bare  *turn  // the service that scripts know
 }
 
-// top returns the register's state; the number is 0 if it has never had a value.
+// top returns the register's state; the number is 0 if it never had a value.
 func (v *view) top() turn {
 	if len(v.turns) == 0 {
 		return turn{}
@@ -60,7 +60,7 @@ func newTurn(number uint64, model, text string) turn {
 	return t
 }
 
-// arrange sorts services by the locks that they belong to.
+// arrange groups services by lock.
 func (s *Source) arrange(services []serviceInfo) map[string]*view {
 	views := map[string]*view{}
 	for _, service := range services {
@@ -98,7 +98,7 @@ func (s *Source) view(ctx context.Context, base string) (*view, error) {
 	return cmp.Or(views[base], &view{}), nil
 }
 
-// status is what a view says about a lock.
+// status is the state of a lock in a view.
 type status struct {
 	held
 	isHeld bool
@@ -106,9 +106,9 @@ type status struct {
 	key string
 }
 
-// read says who holds a lock. The register decides; without one, or when it is free,
-// the service that scripts know does, unless a holder left it behind whose turn has
-// ended, or it came with a blueprint.
+// read returns the state of a lock. The register decides; without one, or when it is free, the
+// service that scripts know does, unless it was left behind by a holder whose turn has ended, or
+// came with a blueprint.
 func (s *Source) read(v *view) status {
 	top := v.top()
 	key := fmt.Sprint(top.number, " ", top.text)
@@ -132,23 +132,21 @@ func (s *Source) read(v *view) status {
 	}
 }
 
-// foreign is a lock whose holder sends no heartbeats.
+// foreign returns the status of a lock whose holder sends no heartbeats.
 func foreign(key, why string) status {
 	return status{held: held{record: source.Record{Foreign: why}}, isHeld: true, key: key}
 }
 
-// errTaken says that another client has made a step.
+// errTaken means that another client has made a step.
 var errTaken = errors.New("another client was faster")
 
-// stepTries is how often one step is tried while the server's answers leave its
-// outcome open.
+// stepTries is how often one step is tried while its outcome is unknown.
 const stepTries = 3
 
-// advance makes the step from a number to the next. Without an error the register
-// then had that value, and the view shows it at the top. With errTaken another client
-// made that step or a later one, and the view shows that; this step may have been made
-// before. Otherwise it was not made, or, with source.ErrUnsure, it may have been made
-// or may still be made later.
+// advance makes the step from a number to the next. Without an error the register then had that
+// value, and the view shows it at the top. With errTaken another client made that step or a later
+// one, and the view shows that; this step may have been made before. Otherwise it was not made, or,
+// with source.ErrUnsure, it may have been made or may still be made later.
 func (s *Source) advance(ctx context.Context, base string, from uint64, text string) (*view, error) {
 	var doubt, last error
 	for range stepTries {
@@ -164,7 +162,7 @@ func (s *Source) advance(ctx context.Context, base string, from uint64, text str
 			if last = err; unsure {
 				doubt = errors.Join(source.ErrUnsure, added, err)
 			}
-		} // or it was never sent
+		} // otherwise it was never sent
 		if final(last) {
 			break
 		}
@@ -172,8 +170,9 @@ func (s *Source) advance(ctx context.Context, base string, from uint64, text str
 	return nil, cmp.Or(doubt, last)
 }
 
-// settle draws the conclusion from a listing after a step. If that does not show, the
-// server's answer counts, unless it was that the service was added, or is there.
+// settle determines the outcome of a step from a listing. If the listing does not show the step,
+// the server's answer decides. An answer that the service was added, or exists, contradicts the
+// listing, and becomes an error.
 func settle(v *view, number uint64, text string, added error) error {
 	switch top := v.top(); {
 	case top.number == number && top.text == text:
@@ -185,10 +184,10 @@ func settle(v *view, number uint64, text string, added error) error {
 	case added == nil:
 		return errors.New("the server does not list a service that it has added: its listings are out of date")
 	case aliasTaken(added):
-		return fmt.Errorf("the server does not list the service which it says is there; is there a lock whose name differs in case only? (%w)", added)
+		return fmt.Errorf("the server reports that the service exists, but does not list it; is there a lock whose name differs in case only? (%w)", added)
 	}
 	return added
 }
 
-// errNoOwner says that the server dropped the owner, or a part of it.
+// errNoOwner means that the server dropped the owner, or a part of it.
 var errNoOwner = errors.New("the service model does not keep the owner's attribute; name another one with model= or attribute= in the URL")

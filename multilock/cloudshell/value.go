@@ -14,12 +14,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A value is the text in the owner's attribute: a kind and fields, in printable ASCII,
-// so that people can read it in the portal:
+// A value is the text in the owner's attribute: a kind and fields, in printable ASCII, readable for
+// users of the portal:
 //
 //	ml1;held;c=./connect;h=exec3;n=5f0c...;p=4711;...
 //
-// How long an attribute may be is not documented: a value has 255 characters at most.
+// The maximum length of an attribute is not documented: a value has at most 255 characters.
 const (
 	valueMark  = "ml1;"
 	valueLimit = 255
@@ -27,7 +27,7 @@ const (
 	kindFree   = "free"
 )
 
-// The fields. Numbers are to the base 36.
+// The fields. Numbers are in base 36.
 const (
 	keyToken       = "n"
 	keyReservation = "r" // the digest of the reservation's ID
@@ -38,19 +38,19 @@ const (
 	keyStart       = "s"
 	keyUser        = "u"
 	keyCommand     = "c"
-	keyTTL         = "l" // milliseconds, as the next
+	keyTTL         = "l" // in milliseconds, like the next field
 	keyHeartbeat   = "e"
 	keyJob         = "j"
 	keySign        = "t" // the last heartbeat by the server's clock, in milliseconds of Unix time
-	keyTaken       = "w" // the acquisition, in milliseconds as well
+	keyTaken       = "w" // the time of the acquisition, likewise
 )
 
 type fields map[string]string
 
-// readable undoes the escapes that a value does not need.
+// readable undoes escapes that a value does not need.
 var readable = strings.NewReplacer("&", ";", "%2F", "/", "%3A", ":", "%5B", "[", "%5D", "]", "%40", "@", "%2C", ",", "%27", "'", "%28", "(", "%29", ")")
 
-// encodeValue writes a value. Empty fields are left out.
+// encodeValue encodes a value. Empty fields are left out.
 func encodeValue(kind string, f fields) string {
 	values := url.Values{}
 	for key, text := range f {
@@ -61,7 +61,7 @@ func encodeValue(kind string, f fields) string {
 	return valueMark + kind + ";" + readable.Replace(values.Encode())
 }
 
-// parseValue reads a value. What it does not understand is an error.
+// parseValue decodes a value.
 func parseValue(text string) (kind string, f fields, err error) {
 	rest, ours := strings.CutPrefix(text, valueMark)
 	kind, rest, whole := strings.Cut(rest, ";")
@@ -81,14 +81,15 @@ func parseValue(text string) (kind string, f fields, err error) {
 	return kind, f, nil
 }
 
-// held is the value of a lock that is held.
+// held is the value of a held lock.
 type held struct {
 	record      source.Record
 	reservation string
-	sign, taken time.Time // the sign is zero if the server's time was not known
+	sign, taken time.Time // sign is zero if the server's time was unknown
 }
 
-// encode writes the record. What identifies the holder fits; the command gets the rest.
+// encode encodes the record. The fields that identify the holder always fit; the command gets the
+// remaining space.
 func (h held) encode() string {
 	r := h.record
 	f := fields{
@@ -103,7 +104,7 @@ func (h held) encode() string {
 	return encodeValue(kindHeld, f)
 }
 
-// parseHeld reads what encode wrote.
+// parseHeld decodes the fields of encode.
 func parseHeld(f fields) (held, error) {
 	var wrong error
 	number := func(key string) int64 {
@@ -111,7 +112,7 @@ func parseHeld(f fields) (held, error) {
 		wrong = errors.Join(wrong, err)
 		return n
 	}
-	id := process.Identity{Host: f[keyHost], Boot: f[keyBoot], Namespace: f[keyNamespace], PID: int(number(keyPID)), Start: uint64(number(keyStart))} //nolint:gosec // as they were written
+	id := process.Identity{Host: f[keyHost], Boot: f[keyBoot], Namespace: f[keyNamespace], PID: int(number(keyPID)), Start: uint64(number(keyStart))} //nolint:gosec // as written by encode
 	ttl, beat := number(keyTTL), number(keyHeartbeat)
 	h := held{reservation: f[keyReservation], sign: toTime(number(keySign)), taken: toTime(number(keyTaken))}
 	h.record = source.Record{Token: source.Printable(f[keyToken]), Prepared: h.taken, Claim: source.Claim{
@@ -136,13 +137,13 @@ func toTime(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// cut keeps as much of a text as fits into room when it is escaped.
+// cut shortens a text to fit into room when it is escaped.
 func cut(text string, room int) string {
 	escaped := func(text string) int { return len(readable.Replace(url.QueryEscape(text))) }
 	if len(text) <= room && escaped(text) <= room {
 		return text
 	}
-	text = text[:max(min(len(text), room), 0)] // escaping makes nothing shorter
+	text = text[:max(min(len(text), room), 0)] // escaping never shortens a text
 	for text != "" && escaped(text)+len("...") > room {
 		text = text[:len(text)-1]
 	}
@@ -152,11 +153,11 @@ func cut(text string, room int) string {
 	return strings.ToValidUTF8(text, "") + "..."
 }
 
-// newToken names one acquisition, in little room.
+// newToken returns a short unique token for an acquisition.
 func newToken() string { return strings.ReplaceAll(source.NewToken(), "-", "") }
 
-// digestOf tells reservations apart: a sandbox that was saved as a blueprint while
-// something was locked begins with the services of another reservation.
+// digestOf identifies a reservation in values: a sandbox from a blueprint that was saved while a
+// lock was held starts with the services of another reservation.
 func digestOf(reservation string) string {
 	sum := sha256.Sum256([]byte(strings.ToLower(strings.Trim(reservation, "{} "))))
 	return base64.RawURLEncoding.EncodeToString(sum[:8])

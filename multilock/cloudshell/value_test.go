@@ -34,7 +34,7 @@ func TestHeldRoundTrip(t *testing.T) {
 	require.Equal(t, want, found.held)
 }
 
-// A value never outgrows the limit, and what identifies the holder is never cut.
+// A value never exceeds the limit, and the fields that identify the holder are never shortened.
 func TestHeldFits(t *testing.T) {
 	h := someHeld()
 	h.record.Holder.Host = strings.Repeat("h", 64)
@@ -69,8 +69,8 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// FuzzValue: whatever stands in an attribute, it is a lock that is held, unless it
-// says in our own format that it is not.
+// FuzzValue: with any text in the attribute the lock counts as held, unless the text is a valid
+// value that says otherwise.
 func FuzzValue(f *testing.F) {
 	for _, seed := range []string{someHeld().encode(), "", "resource 7", "ml1;free;n=1;r=" + digestOf("R"), "ml1;held;l=1", "ml1;free", "ml1;;;=;="} {
 		f.Add(seed)
@@ -114,7 +114,7 @@ func TestAliases(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What a server or a stranger says is not longer in a message than a person can read.
+// Texts of a server, or of another program, are shortened in messages.
 func TestMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	require.Less(t, len((&callError{message: long}).Error()), 8<<10)

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// namespace is that of all answers.
+// namespace is the XML namespace of all answers.
 const namespace = "http://schemas.qualisystems.com/ResourceManagement/ApiCommandResult.xsd"
 
-// response is the envelope of every answer, with what the calls of this package return.
+// response is the envelope of every answer, with the results of this package's calls.
 type response struct {
 	XMLName xml.Name
 	Command string `xml:"CommandName,attr"`
@@ -36,7 +36,7 @@ type response struct {
 	} `xml:"ResponseInfo"`
 }
 
-// serviceInfo is a service of a reservation, or a service model: that has a Name.
+// serviceInfo is a service of a reservation, or a service model, which has a Name.
 type serviceInfo struct {
 	Model      string `xml:"ServiceName,attr"`
 	Alias      string `xml:"Alias,attr"`
@@ -47,13 +47,13 @@ type serviceInfo struct {
 	} `xml:"Attributes>Attribute"`
 }
 
-// decode reads an answer to method. What is not wholly in order is an error: an answer
-// that was cut off, or another server's page, must not look like an empty reservation.
+// decode decodes an answer to method strictly, because a truncated answer, or another server's
+// page, must not look like an empty reservation.
 func decode(method string, body []byte) (*response, error) {
 	decoder := xml.NewDecoder(bytes.NewReader(scrubReferences(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))))
 	decoder.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
 		if strings.EqualFold(charset, "utf-16") {
-			return input, nil // some answers say so and are not; the decoder stops at one that is
+			return input, nil // some answers declare it but are UTF-8; the decoder fails if one is not
 		}
 		return nil, fmt.Errorf("its encoding is %q", charset)
 	}
@@ -63,7 +63,7 @@ func decode(method string, body []byte) (*response, error) {
 		var token xml.Token
 		if token, err = decoder.Token(); err == nil {
 			if text, blank := token.(xml.CharData); !blank || len(bytes.TrimSpace(text)) > 0 {
-				err = errors.New("something follows its end")
+				err = errors.New("there is trailing data")
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func decode(method string, body []byte) (*response, error) {
 	case r.XMLName.Local != "Response" || space != namespace && space != "":
 		err = fmt.Errorf("it is a %q of %q", r.XMLName.Local, space)
 	case r.Success == "":
-		err = errors.New("it does not say whether the call succeeded")
+		err = errors.New("it lacks the result of the call")
 	case r.Command != "" && !strings.EqualFold(r.Command, method):
 		err = fmt.Errorf("it answers %q", r.Command)
 	default:
@@ -83,8 +83,8 @@ func decode(method string, body []byte) (*response, error) {
 
 var reference = regexp.MustCompile(`&#(x[0-9a-fA-F]{1,8}|[0-9]{1,10});`)
 
-// scrubReferences replaces references to characters that XML does not have. Such answers
-// occur, and one of them in some description must not hide the locks.
+// scrubReferences replaces references to characters that XML does not allow. Servers send them, for
+// instance in a description, and that must not hide the locks.
 func scrubReferences(body []byte) []byte {
 	return reference.ReplaceAllFunc(body, func(found []byte) []byte {
 		digits, base := string(found[2:len(found)-1]), 10
@@ -100,8 +100,8 @@ func scrubReferences(body []byte) []byte {
 	})
 }
 
-// leaf is an XML element with text, in ASCII, as the genuine clients write it. What XML
-// cannot say becomes the replacement character.
+// leaf returns an XML element with text, in ASCII like the genuine clients. Characters that XML
+// does not allow become the replacement character.
 func leaf(name, text string) string {
 	var escaped, ascii strings.Builder
 	_ = xml.EscapeText(&escaped, []byte(text)) // a Builder does not fail
@@ -115,7 +115,7 @@ func leaf(name, text string) string {
 	return node(name, ascii.String())
 }
 
-// node is an XML element with others in it.
+// node returns an XML element with content.
 func node(name string, content ...string) string {
 	inner := strings.Join(content, "")
 	if inner == "" {

@@ -12,7 +12,7 @@ import (
 
 const detailsMethod = "GetReservationDetails"
 
-// listing is an answer with two services, and what has to be in it.
+// listing is an answer with two services, and its required contents.
 func listing(body string) string {
 	return `<?xml version="1.0" encoding="utf-8"?><Response CommandName="GetReservationDetails" Success="true" ` +
 		`xmlns="` + namespace + `" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><ErrorCode>0</ErrorCode>` +
@@ -43,8 +43,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Nothing that is not wholly an answer may look like one: an empty list of services
-// would mean that everything is free.
+// An incomplete or different answer must not decode: an empty list of services would mean that all
+// locks are free.
 func TestDecodeRefuses(t *testing.T) {
 	whole := listing(twoServices)
 	for n := range len(whole) {
@@ -73,7 +73,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// What an answer costs in memory is bounded by its size, however it is made up.
+// The memory for an answer is bounded by its size, whatever its contents.
 func TestDecodeIsBounded(t *testing.T) {
 	const size = 1 << 20
 	for name, text := range map[string]string{
@@ -91,8 +91,7 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no input makes it panic, and what it takes for a listing says which
-// reservation it is of.
+// FuzzDecode: no input makes it panic, and every accepted listing names its reservation.
 func FuzzDecode(f *testing.F) {
 	whole := listing(twoServices)
 	for _, seed := range []string{

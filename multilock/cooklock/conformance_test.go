@@ -17,7 +17,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	locktest.Run(t, locktest.Fixture{
-		TTL:     2 * time.Second, // so that a busy machine is not too slow for a swap
+		TTL:     2 * time.Second, // leaves time for a swap on a busy machine
 		Fences:  true,
 		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", strings.Repeat("\u20ac", 82)},
 		Refused: []string{".", "..", "a/b", "/", "nul\x00byte", strings.Repeat("x", 249)},
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// open makes a source of cooking locks in a directory, as one process would.
+// open returns a source of cooking locks in a directory, as in a separate process.
 func open(t testing.TB, base string, opt cooklock.Options) *cooklock.Source {
 	t.Helper()
 	opt.Ledger = ledger(t, base)
@@ -37,7 +37,7 @@ func open(t testing.TB, base string, opt cooklock.Options) *cooklock.Source {
 	return src
 }
 
-// ledger opens the results in a directory, as one process would.
+// ledger opens the results in a directory, as in a separate process.
 func ledger(t testing.TB, base string) *fslock.Source {
 	t.Helper()
 	files, err := fslock.Open(fslock.Options{Base: base})

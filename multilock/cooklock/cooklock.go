@@ -11,35 +11,35 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// DefaultPeriod is the period if none is named.
+// DefaultPeriod is the default of Options.Period.
 const DefaultPeriod = 5 * time.Minute
 
-// Options say which registers are used, and how long a lock lasts.
+// Options select the registers, and how long a lock lasts.
 type Options struct {
-	// Ledger keeps the registers, each as the result of its lock's name. It must not
-	// serve anything else. The period must be at least 400 ms then.
+	// Ledger stores the registers, each as the result of its lock's name. It must have no other
+	// use. The period must be at least 400 ms then.
 	Ledger source.Ledger
-	// Open, without a Ledger, returns the register of a lock's name. It asks nobody.
-	// The error is source.ErrInvalid for a name that cannot have one.
+	// Open, without a Ledger, returns the register of a lock's name. It sends no request. The error
+	// is source.ErrInvalid for a name that cannot have a register.
 	Open func(name string) (Register, error)
 	// Names, without a Ledger, lists the names whose registers may have been used. If
 	// it is nil, the locks cannot be listed.
 	Names func(ctx context.Context) ([]string, error)
-	// Period is how long a lock lasts, DefaultPeriod if 0: how long a value must be
-	// seen in the register before it may be replaced. It has whole milliseconds. All
-	// who use a lock must use the same one.
+	// Period is how long a lock lasts, DefaultPeriod if 0: how long a value must be seen in the
+	// register before it may be replaced. It must be in whole milliseconds. All users of a lock
+	// must use the same period.
 	Period time.Duration
-	// Notes is a directory on this host, and not on a shared filesystem, in which a
-	// process leaves for the next one what it watched: see DefaultNotes. If it is
-	// empty, each process watches for a whole period itself.
+	// Notes is a directory on this host, not on a shared filesystem, in which a process records its
+	// observations for later processes: see DefaultNotes. If it is empty, each process watches for
+	// a whole period itself.
 	Notes string
-	// Place tells apart, in Notes, registers of the same name in different places.
+	// Place distinguishes, in Notes, registers with the same name in different locations.
 	Place string
-	// Self is who the calling process is; found out if zero. For tests.
+	// Self is the identity of the calling process, determined if zero. For tests.
 	Self process.Identity
 }
 
-// check validates the options as a whole and fills in the defaults.
+// check validates the options and fills in the defaults.
 func (o Options) check() (Options, error) {
 	if o.Period == 0 {
 		o.Period = DefaultPeriod
@@ -51,7 +51,7 @@ func (o Options) check() (Options, error) {
 	why := ""
 	switch {
 	case o.Open == nil:
-		return o, &source.InvalidError{What: "option", Got: "Ledger and Open", Why: "must say where the registers are"}
+		return o, &source.InvalidError{What: "option", Got: "Ledger and Open", Why: "must name the place of the registers"}
 	case o.Period < least:
 		why = "must be at least " + least.String()
 	case o.Period > source.MaxTTL:
@@ -65,15 +65,15 @@ func (o Options) check() (Options, error) {
 	if o.Self == (process.Identity{}) {
 		self, err := process.Self()
 		if err != nil {
-			return o, &source.OpError{Source: sourceName, Op: "find out who this process is", Err: err}
+			return o, &source.OpError{Source: sourceName, Op: "identify this process", Err: err}
 		}
 		o.Self = self
 	}
 	return o, nil
 }
 
-// Source is cooking locks: each is a register that is watched for a whole period,
-// swapped, and the answer compared. It is safe for concurrent use.
+// Source has cooking locks. To acquire one, a contender watches its register for a whole period,
+// swaps, and compares the previous value. It is safe for concurrent use.
 type Source struct {
 	opt    Options
 	memory *memory
@@ -85,7 +85,7 @@ var (
 	_ source.NameChecker = (*Source)(nil)
 )
 
-// New makes a source of cooking locks.
+// New returns a source of cooking locks.
 func New(opt Options) (*Source, error) {
 	opt, err := opt.check()
 	if err != nil {
@@ -97,7 +97,7 @@ func New(opt Options) (*Source, error) {
 // Period is how long a lock lasts.
 func (s *Source) Period() time.Duration { return s.opt.Period }
 
-// Self is who the calling process is.
+// Self returns the identity of the calling process.
 func (s *Source) Self() process.Identity { return s.opt.Self }
 
 // CheckName implements source.NameChecker.
@@ -113,8 +113,8 @@ func (s *Source) open(name string) (Register, error) {
 	return s.opt.Open(name)
 }
 
-// Contend implements source.Source. The claim's TTL and heartbeat do not
-// count: a lock lasts for the source's period.
+// Contend implements source.Source. The claim's TTL and heartbeat are ignored: a lock lasts for the
+// source's period.
 func (s *Source) Contend(_ context.Context, name string, claim source.Claim, _ source.StalePolicy) (source.Contender, error) {
 	register, err := s.open(name)
 	if err != nil {
@@ -136,12 +136,12 @@ func (s *Source) Observe(_ context.Context, name string, _ source.StalePolicy) (
 	return &observer{src: s, name: name, register: register}, nil
 }
 
-// forgotten is how long after its end, by its holder's clock, a lock is still
-// listed. No two clocks of a cluster differ by more.
-const forgotten = 24 * time.Hour
+// listedFor is how long after its end, by its holder's clock, a lock is still listed. The clocks of
+// a cluster's hosts are assumed to differ by less.
+const listedFor = 24 * time.Hour
 
-// Names implements source.Source: all but those of which this process knows
-// that nobody has them, and those that were over a day ago by their holder's clock.
+// Names implements source.Source. It leaves out the locks that this process knows to be free, and
+// those that ended over a day ago by their holder's clock.
 func (s *Source) Names(ctx context.Context) ([]string, error) {
 	if s.opt.Names == nil {
 		return nil, source.ErrUnsupported
@@ -156,7 +156,7 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 		if err != nil && !errors.Is(err, source.ErrInvalid) {
 			return nil, err
 		}
-		if may || err != nil { // what cannot be understood is shown to people
+		if may || err != nil { // list an unreadable register, so that users see it
 			held = append(held, name)
 		}
 	}
@@ -176,11 +176,11 @@ func (s *Source) mayBeHeld(ctx context.Context, name string) (bool, error) {
 	if w.left(s.watchFor(record)) == 0 {
 		return false, nil
 	}
-	return record.Foreign != "" || time.Since(record.Prepared.Add(record.TTL)) < forgotten, nil
+	return record.Foreign != "" || time.Since(record.Prepared.Add(record.TTL)) < listedFor, nil
 }
 
-// peek looks at a register. The moment that counts is read afterwards: the value
-// was there before it.
+// peek looks at a register. It reads the clock afterwards, so that the value was certainly there at
+// that moment.
 func (s *Source) peek(ctx context.Context, name string, register Register) (watch, error) {
 	value, number, err := register.Peek(ctx)
 	if err != nil {
@@ -189,8 +189,8 @@ func (s *Source) peek(ctx context.Context, name string, register Register) (watc
 	return s.memory.saw(name, value, number, boottime.Now()), nil
 }
 
-// watchFor is how long a value must be watched: the longer one of two periods, if
-// whoever wrote it used another.
+// watchFor returns how long a value must be watched: the longer one of this source's period and its
+// writer's.
 func (s *Source) watchFor(record source.Record) time.Duration {
 	return max(s.opt.Period, record.TTL)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// period is long, because the age of a lock also counts real time, which passes a
-// little in a bubble too.
+// period is long, because the age of a lock also counts real time, which advances a little in a
+// bubble, too.
 const period = 10 * time.Minute
 
 func TestNobodyIsWaitedForInTheBeginning(t *testing.T) {
@@ -28,7 +28,7 @@ func TestNobodyIsWaitedForInTheBeginning(t *testing.T) {
 	})
 }
 
-// A waiter has the lock a period after it first looked, and not a moment earlier.
+// A waiter acquires the lock a period after its first look, and not a moment earlier.
 func TestWatchLastsForAPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell()
@@ -44,8 +44,8 @@ func TestWatchLastsForAPeriod(t *testing.T) {
 	})
 }
 
-// Who never waits, and asks again and again, gets it in the same time: a process
-// remembers what it saw.
+// A process that retries without waiting acquires the lock in the same time, because it remembers
+// what it saw.
 func TestAskingAgainIsWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell()
@@ -63,8 +63,8 @@ func TestAskingAgainIsWatching(t *testing.T) {
 	})
 }
 
-// A lone chef watches its own value from the moment of its swap on, so it has the
-// lock once in a period, and not once in two.
+// A process without rivals watches its own value from its swap on, so it acquires the lock once per
+// period, and not every second period.
 func TestOwnValueIsWatchedFromTheSwapOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newCell().chef(t, cooklock.Options{})
@@ -78,7 +78,7 @@ func TestOwnValueIsWatchedFromTheSwapOn(t *testing.T) {
 	})
 }
 
-// The time counts from before the swap: one that hangs eats it up.
+// The holder's time counts from before the swap: a slow swap reduces it.
 func TestTimeCountsFromBeforeTheSwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell()
@@ -108,7 +108,7 @@ func TestTimeCountsFromBeforeTheSwap(t *testing.T) {
 	})
 }
 
-// A swap whose reply is lost gives the lock to nobody, for a period.
+// After a swap whose reply is lost, the lock has no holder for a period.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell()
@@ -129,7 +129,7 @@ func TestLostReply(t *testing.T) {
 	})
 }
 
-// A register that cannot be asked is an error, and neither held nor free.
+// A register that cannot be read is an error, and neither held nor free.
 func TestRegisterFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fails := range []string{peek, swap} {
@@ -148,8 +148,8 @@ func TestRegisterFails(t *testing.T) {
 	})
 }
 
-// Hosts with different periods would work at the same time. The first look that
-// shows it is an error; once the longer one is over, the lock can be had.
+// Hosts with different periods could hold the lock at the same time. The first look that shows the
+// difference is an error; once the longer period is over, the lock can be acquired.
 func TestAnotherPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell()
@@ -165,7 +165,7 @@ func TestAnotherPeriod(t *testing.T) {
 	})
 }
 
-// What another program wrote is not taken over, however old it is.
+// The value of another program is not replaced, however old it is.
 func TestForeignValue(t *testing.T) {
 	for _, value := range []string{"1700000000", "garbage", "{}", `{"cook":2,"token":"t","period_ms":1000}`, `{"cook":1,"token":"t","period_ms":-1}`, "\x00\x00"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestForeignValue(t *testing.T) {
 	}
 }
 
-// The wall clocks of hosts are for people. A value from the year 2199 is watched
-// for as long as any other, and so is one from 1999.
+// No decision depends on wall clocks. A value from the year 2199 is watched for as long as any
+// other, and so is one from 1999.
 func TestWallClocksDecideNothing(t *testing.T) {
 	for _, year := range []int{1999, 2199} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,18 +11,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// cookingTime is how long the holder of a lock may work: the period less a fifth.
-// That is the time in which what still works is ended, and more than all by which
-// the timers of two hosts can drift apart: quartz errs by less than 1 in 1000, and
-// this allows for 1 in 9.
+// cookingTime is how long the holder of a lock may work: four fifths of the period. The rest is for
+// ending work that overruns, and for the drift of the hosts' timers: quartz errs by less than 1 in
+// 1000, and this allows for 1 in 9.
 func cookingTime(period time.Duration) time.Duration { return period - period/5 }
 
-// lease is a lock that ends by time. Nothing is left to be done about it.
+// lease is a lock that ends by time.
 type lease struct {
 	record source.Record
 	start  boottime.Instant
 	ends   boottime.Instant
-	number uint64 // of the swap, 0 if the register does not count
+	number uint64 // of the swap, 0 if the register does not number swaps
 
 	mu       sync.Mutex
 	drawn    uint64
@@ -35,7 +34,7 @@ func newLease(record source.Record, start boottime.Instant, cook time.Duration, 
 	return &lease{record: record, start: start, ends: start.Add(cook), number: number}
 }
 
-// remaining is the time that the holder still has.
+// remaining is the time until the lock ends.
 func (l *lease) remaining() time.Duration { return -l.ends.Elapsed() }
 
 // Record implements source.Lease.
@@ -47,8 +46,8 @@ func (l *lease) Since() boottime.Instant { return l.start }
 // Ends implements source.Timed.
 func (l *lease) Ends() boottime.Instant { return l.ends }
 
-// Renew implements source.Lease: it says whether the time is over. It asks
-// nobody, because nobody can take the lock earlier, and prolongs nothing.
+// Renew implements source.Lease: it reports whether the time is over. It sends no request, because
+// the lock cannot be acquired earlier, and prolongs nothing.
 func (l *lease) Renew(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +64,8 @@ func (l *lease) usable() error {
 	return nil
 }
 
-// Release implements source.Lease: the holder is done with the lock. Nobody
-// else gets it any earlier.
+// Release implements source.Lease: the holder stops using the lock. The lock is not free any
+// earlier.
 func (l *lease) Release(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +74,8 @@ func (l *lease) Release(context.Context) error {
 	return err
 }
 
-// fencesPerSwap is how many fencing numbers one acquisition has: the number of its
-// swap, and six more digits that count the draws.
+// fencesPerSwap is how many fencing tokens one acquisition has: the number of its swap, and six
+// more digits for a counter.
 const fencesPerSwap = 1_000_000
 
 // Fence implements source.Lease.
@@ -96,7 +95,7 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 	return l.number*fencesPerSwap + l.drawn, nil
 }
 
-// MarkJob implements source.Lease: time alone decides.
+// MarkJob implements source.Lease. It is not supported: time alone decides.
 func (l *lease) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
 
 // Close implements source.Lease.

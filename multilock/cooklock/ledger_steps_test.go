@@ -20,9 +20,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// The steps of a swap under its lock. What a ledger answers to each, whatever becomes of
-// it in between, its own tests show (multilock/fslock, the sweeps); these show what a
-// register makes of the answers.
+// The steps of a swap under its lock. The ledgers' own tests (multilock/fslock, the sweeps) check
+// the ledger's reply to each step; these tests check the register's reaction to the replies.
 const (
 	learn  = "outcome"
 	commit = "commit"
@@ -30,7 +29,7 @@ const (
 	renew  = "renew"
 )
 
-// stepped is a ledger with something in the way of each step of its holders.
+// stepped is a ledger that can interfere with each step of its holders.
 type stepped struct {
 	source.Ledger
 	before, after func(step string) error
@@ -91,7 +90,7 @@ func (l steppedLease) Renew(ctx context.Context) error {
 	return l.step(renew, func() error { return l.Lease.Renew(ctx) })
 }
 
-// others take the process of a swap for dead, and swap.
+// others consider the swap's process dead, break its lock, and swap.
 func others(t *testing.T, base, value string) (old string) {
 	t.Helper()
 	files := ledger(t, base)
@@ -109,18 +108,18 @@ var (
 	errFails = errors.New("no space left")
 )
 
-// Whatever happens at a step of a swap, what is said of it is true: after an error it is
-// not there and never will be, unless that says to be unsure; nobody is told "no" of what
-// was made, though others have replaced it meanwhile; and the next one succeeds.
+// Whatever happens at a step of a swap, its reported outcome is true: after an error the swap has
+// not taken effect and never will, unless the error is ErrUnsure; a swap that took effect is never
+// reported as failed, even if its value was replaced since; and the next swap succeeds.
 func TestSwapIsInterrupted(t *testing.T) {
 	lost := &source.LostError{Name: "nightly", Err: errors.New("broken")}
 	lostReply := errors.Join(source.ErrUnsure, errors.New("no reply"))
 	for name, c := range map[string]struct {
-		before, after string // the step at which it happens
-		others        bool   // swap then
-		err           error  // how the step ends, with errDead also all that follow
-		told          error  // nil: the swap was made
-		left          string // what the next one finds
+		before, after string // the step at which others swap, or the error occurs
+		others        bool   // swap at that step
+		err           error  // the step's error; with errDead also that of all later steps
+		told          error  // the reported error; nil if the swap succeeded
+		left          string // the previous value for the next swap
 	}{
 		"cannot learn":                       {before: learn, err: errFails, told: errFails, left: "first"},
 		"others come before it learns":       {before: learn, others: true, told: source.ErrHeld, left: "others"},
@@ -180,8 +179,8 @@ func TestSwapIsInterrupted(t *testing.T) {
 	}
 }
 
-// A process that stood still and gave no sign of life for so long that others may take
-// it for dead does not even begin to commit, though nobody has come.
+// A process that was stopped and sent no heartbeat for so long that others may consider it dead
+// does not start to commit, even if no other process has come.
 func TestSwapThatStoodStill(t *testing.T) {
 	base := t.TempDir()
 	others(t, base, "first")
@@ -209,8 +208,8 @@ func TestSwapThatStoodStill(t *testing.T) {
 	require.Equal(t, "first", others(t, base, "second"))
 }
 
-// Nobody waits for a swap of somebody else's. Who is refused because of it learns who
-// that is, though the register shows nobody.
+// A swap does not wait for another one. Its error names the process that is swapping, though the
+// register does not.
 func TestSomebodyElseSwaps(t *testing.T) {
 	base := t.TempDir()
 	src := open(t, base, cooklock.Options{Period: time.Hour})
@@ -234,9 +233,9 @@ func TestSomebodyElseSwaps(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid, "what was swapped in is no value of a cooking lock")
 }
 
-// A process dies in the middle of a swap, before or after any operation on disk: nothing
-// that it does later counts. Its swap was made or it was not, the next one succeeds and
-// says which, and no value is lost or comes back.
+// A process dies during a swap, before or after any operation on disk: its later operations have no
+// effect. Its swap took effect or not, the next one succeeds and shows which, and no value is lost
+// or comes back.
 func TestSwapDiesAtEveryOperation(t *testing.T) {
 	for name, fs := range map[string]vfs.FileSystem{"local": {Type: "ext4", Local: true}, "network": {Type: "network"}} {
 		for _, phase := range []faultfs.Phase{faultfs.Before, faultfs.After} {
@@ -256,8 +255,8 @@ func TestSwapDiesAtEveryOperation(t *testing.T) {
 	}
 }
 
-// dieAt lets a swap die at its nth operation. It returns what the next one found, "" if
-// the swap was through before.
+// dieAt lets the process die at the nth operation of its swap. It returns the previous value for
+// the next swap, "" if the swap was complete before.
 func dieAt(t *testing.T, fs vfs.FileSystem, phase faultfs.Phase, n int) (found string) {
 	t.Helper()
 	base := t.TempDir()

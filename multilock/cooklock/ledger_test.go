@@ -52,7 +52,7 @@ func TestSwapReturnsWhatWasThere(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// requireTidy checks that nothing is left but values.
+// requireTidy checks that the directory only has values.
 func requireTidy(t testing.TB, base string) {
 	t.Helper()
 	require.Empty(t, entries(t, base, ".locks"))
@@ -95,7 +95,7 @@ func TestSwapRefusesWhatNoRegisterHolds(t *testing.T) {
 	require.Len(t, v, cooklock.MaxValue)
 }
 
-// A command is for people: it is cut where a register has no room for it.
+// The command, which is only for users, is shortened to the size of a register.
 func TestLongCommand(t *testing.T) {
 	src := open(t, t.TempDir(), cooklock.Options{Period: time.Hour})
 	for _, text := range []string{strings.Repeat("x", 9999), strings.Repeat("\x00", 4<<10), strings.Repeat("\u20ac", 999)} {
@@ -104,8 +104,7 @@ func TestLongCommand(t *testing.T) {
 	}
 }
 
-// A torn or foreign result is an error that says what to do, never a value, and is
-// not replaced.
+// A truncated or foreign result is an error with advice, never a value, and is not replaced.
 func TestDamagedRegister(t *testing.T) {
 	base := t.TempDir()
 	r := register(t, base, "nightly")
@@ -134,7 +133,7 @@ func TestDamagedRegister(t *testing.T) {
 	}
 }
 
-// The lock under which a swap is made is of no use longer than part of a period.
+// The TTL of a swap's lock is part of the period, and the period has a minimum.
 func TestPeriodIsLongEnoughForASwap(t *testing.T) {
 	files := ledger(t, t.TempDir())
 	for period, ttl := range map[time.Duration]time.Duration{
@@ -149,16 +148,16 @@ func TestPeriodIsLongEnoughForASwap(t *testing.T) {
 	require.ErrorContains(t, err, "must be at least 400ms")
 }
 
-// cell is a register in memory. A test can stand in the way of each of its steps.
+// cell is a register in memory. A test can interfere with each step.
 type cell struct {
 	mu     sync.Mutex
-	values [][]byte // all that it has held; the last is what it holds
+	values [][]byte // all values; the last is the current one
 
-	// before and after are called outside of the step itself: who sleeps in them is
-	// a process that is paused, or whose request is under way. An error of before
-	// says that nothing was done, one of after that the reply was lost.
+	// before and after are called outside of the step itself: sleeping in them simulates a process
+	// that is paused, or a slow request. An error of before means that nothing was done, an error
+	// of after that the reply was lost.
 	before, after func(op string) error
-	// stale chooses what a peek shows, by its number in values.
+	// stale selects the value that a peek returns, by its index in values.
 	stale func(held int) int
 }
 
@@ -203,7 +202,7 @@ func (c *cell) swaps() int {
 	return len(c.values) - 1
 }
 
-// chef makes a source over the cell, as a process of its own would.
+// chef returns a source over the cell, as in a separate process.
 func (c *cell) chef(t testing.TB, opt cooklock.Options) *cooklock.Source {
 	t.Helper()
 	opt.Open = func(string) (cooklock.Register, error) { return c, nil }

@@ -14,22 +14,22 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// notes keep what this host watched, so that a command which cron starts every
-// minute and which never waits can go by what the last one saw. A note counts only
-// on the boot on which it was written, by a clock that the processes share: those of
-// another time namespace have another one (time_namespaces(7)).
+// notes record this host's observations, so that a command which cron starts every minute and which
+// never waits can continue the watch of the previous one. A note is only valid on the boot on which
+// it was written, and with a clock that the processes share: processes of another time namespace
+// have another clock (time_namespaces(7)).
 //
-// They lie on this host and nowhere else. On a filesystem that hosts share, two
-// machines made from one memory image could take each other's for their own.
+// They are on this host only. On a shared filesystem, two machines made from one memory image could
+// mistake each other's notes for their own.
 type notes struct {
 	dir   string
 	place string
 	self  process.Identity
-	zone  string                       // whose clock it is
+	zone  string                       // the time namespace
 	clock func() (time.Duration, bool) // boottime.AwakeSinceBoot
 }
 
-// note is a watch as it is written down.
+// note is a watch as stored.
 type note struct {
 	Boot      string `json:"boot"`
 	Namespace string `json:"namespace"`
@@ -46,14 +46,13 @@ func newNotes(dir, place string, self process.Identity) *notes {
 	return &notes{dir: dir, place: place, self: self, zone: timeNamespace(), clock: boottime.AwakeSinceBoot}
 }
 
-// path is a file for each lock of each place.
+// path returns the file for a lock of the notes' place.
 func (n *notes) path(name string) string {
 	sum := sha256.Sum256([]byte(n.place + "\x00" + name))
 	return filepath.Join(n.dir, "cook-"+hex.EncodeToString(sum[:16]))
 }
 
-// load returns what was noted. Anything strange about it makes it no note at all:
-// the watch begins anew.
+// load returns the recorded watch. Without a valid note the watch starts from zero.
 func (n *notes) load(name string) (watch, bool) {
 	if checkNotes(n.dir) != nil {
 		return watch{}, false
@@ -74,19 +73,18 @@ func (n *notes) load(name string) (watch, bool) {
 	return watch{value: found.Value, number: found.Number, since: boottime.Now().Add(-time.Duration(elapsed))}, true
 }
 
-// ours says that a note was written by the clock that this process goes by.
+// ours reports whether a note was written with the clock that this process uses.
 func (n *notes) ours(found note) bool {
 	return found.Boot != "" && found.Boot == n.self.Boot && found.Namespace == n.self.Namespace && found.Zone == n.zone
 }
 
-// store replaces the note in one step. How long the value was watched is read before
-// the clock: if this process stands still between the two the watch is noted too
-// short, and never too long.
+// store replaces the note in one step. The duration of the watch is read before the clock: if this
+// process is stopped between the two, the recorded watch is too short, and never too long.
 func (n *notes) store(name string, w watch) error {
 	watched := w.since.Awake()
 	awake, ok := n.clock()
 	if !ok || n.self.Boot == "" {
-		return errors.New("this system has no clock that processes share and nobody can set")
+		return errors.New("this system has no clock that all processes share and no user can set")
 	}
 	data, err := json.Marshal(note{
 		Boot: n.self.Boot, Namespace: n.self.Namespace, Zone: n.zone, Awake: (awake - watched).Nanoseconds(), Number: w.number, Value: w.value,
@@ -118,15 +116,15 @@ func replaceFile(path string, data []byte) error {
 	return nil
 }
 
-// checkNotes refuses a directory that others could write to: a forged note would
-// break the lock.
+// checkNotes rejects a directory that another user could write to: a forged note would break the
+// lock.
 func checkNotes(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedBySelf(info) {
-		return fmt.Errorf("%s must be a directory of this user's that nobody else can write to", dir)
+		return fmt.Errorf("%s must be a directory of this user that no other user can write to", dir)
 	}
 	return nil
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// short is for tests that wait for it, by real clocks.
+// short is a period for tests that wait for it by real clocks.
 const short = 400 * time.Millisecond
 
-// oneShot asks once, as a process that cron starts and that does not wait.
+// oneShot tries once, like a process that cron starts and that does not wait.
 func oneShot(t testing.TB, c *cell, notes string, length time.Duration) (*multilock.Lock, error) {
 	t.Helper()
 	return try(t, c.chef(t, cooklock.Options{Period: length, Notes: notes, Place: "here"}))
 }
 
-// Commands that never wait get their turn, because each goes on where the last one
-// of its host ended. Without notes this would go on for ever.
+// Commands that never wait acquire the lock, because each continues the watch of the previous one
+// on its host. Without notes none would ever acquire it.
 func TestNextProcessGoesOnWatching(t *testing.T) {
 	c, notes := newCell(), filepath.Join(t.TempDir(), "notes")
 	for turns := 0; turns < 3; {
@@ -44,7 +44,7 @@ func TestNextProcessGoesOnWatching(t *testing.T) {
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 }
 
-// noted is a note that says that the value was seen long ago, and its file.
+// noted returns a note according to which the value was seen long ago, and its file.
 func noted(t *testing.T, c *cell, notes string, length time.Duration) (path string, fields map[string]any) {
 	t.Helper()
 	_, err := oneShot(t, c, notes, length)
@@ -66,7 +66,7 @@ func rewrite(t *testing.T, path string, fields map[string]any) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 }
 
-// The other tests change one thing about this note.
+// The other tests each change one thing about this note.
 func TestNoteFromThisBootCounts(t *testing.T) {
 	c, notes := newCell(), filepath.Join(t.TempDir(), "notes")
 	must(t, c.chef(t, cooklock.Options{Period: awake(t)}))
@@ -76,7 +76,7 @@ func TestNoteFromThisBootCounts(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// awake is half of the time that this machine has been up: a note can be older.
+// awake is half of the uptime of this machine, so that an older note is possible.
 func awake(t *testing.T) time.Duration {
 	t.Helper()
 	up, ok := boottime.AwakeSinceBoot()
@@ -84,7 +84,7 @@ func awake(t *testing.T) time.Duration {
 	return min(up/2, time.Hour).Truncate(time.Minute)
 }
 
-// A note that does not surely come from this boot, or from this user, is none.
+// A note that is not certainly from this boot, and from this user, is ignored.
 func TestStrangeNotesDoNotCount(t *testing.T) {
 	strange := map[string]func(t *testing.T, path string, fields map[string]any){
 		"another boot":      func(_ *testing.T, _ string, f map[string]any) { f["boot"] = "another" },
@@ -123,8 +123,8 @@ func longHeld(t *testing.T) (c *cell, notes string) {
 	return c, filepath.Join(t.TempDir(), "notes")
 }
 
-// Others could write to the directory: then nothing in it counts, nothing is put
-// there, and whoever asked is told that asking again will not help.
+// If other users can write to the directory, its notes are ignored, none are written, and the
+// message shows that retrying will not help.
 func TestNotesOfAnybody(t *testing.T) {
 	c, notes := longHeld(t)
 	path, fields := noted(t, c, notes, awake(t))
@@ -132,7 +132,7 @@ func TestNotesOfAnybody(t *testing.T) {
 	require.NoError(t, os.Chmod(notes, 0o777))
 	_, err := oneShot(t, c, notes, awake(t))
 	require.ErrorIs(t, err, source.ErrHeld)
-	require.ErrorContains(t, err, "nobody else can write to")
+	require.ErrorContains(t, err, "no other user can write to")
 }
 
 func TestNotesCannotBeWritten(t *testing.T) {
@@ -143,7 +143,7 @@ func TestNotesCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, "this process has to wait")
 }
 
-// Two places can have locks of one name.
+// Locks with the same name in two locations are different.
 func TestNotesOfPlaces(t *testing.T) {
 	c, notes := longHeld(t)
 	path, fields := noted(t, c, notes, awake(t))
@@ -158,6 +158,6 @@ func TestIdentityWithoutABootKeepsNoNotes(t *testing.T) {
 	c, notes := longHeld(t)
 	src := c.chef(t, cooklock.Options{Period: awake(t), Notes: notes, Self: process.Identity{Host: "h", PID: 1}})
 	_, err := try(t, src)
-	require.ErrorContains(t, err, "no clock that processes share")
+	require.ErrorContains(t, err, "no clock that all processes share")
 	require.NoDirExists(t, notes)
 }

@@ -4,7 +4,7 @@ package cooklock
 
 import "os"
 
-// DefaultNotes is empty: nothing is remembered on this system.
+// DefaultNotes is empty: notes are not supported on this system.
 func DefaultNotes() string { return "" }
 
 func ownedBySelf(os.FileInfo) bool { return false }

@@ -13,8 +13,7 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// standstill is a clock whose reader stands still right after each reading, for
-// long enough that it can be told.
+// standstill is a clock whose reader is stopped right after each reading, for a noticeable time.
 func standstill() (time.Duration, bool) {
 	read, ok := boottime.AwakeSinceBoot()
 	for now := read; ok && now-read < 10*time.Millisecond; {
@@ -23,9 +22,8 @@ func standstill() (time.Duration, bool) {
 	return read, ok
 }
 
-// A process that stands still while it writes a note, or reads one, makes nobody
-// believe that the value was watched for longer than it was: whoever does would swap
-// while somebody is at work.
+// If a process is stopped while it writes or reads a note, the watch does not become longer than it
+// was: otherwise a process would swap while another one holds the lock.
 func TestNoteIsNeverTooOld(t *testing.T) {
 	if _, ok := boottime.AwakeSinceBoot(); !ok {
 		t.Skip("there is no clock that processes share")

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// DefaultNotes is a directory of this user's on this host that does not outlive a
-// boot, where the system has one: $XDG_RUNTIME_DIR if that is this user's, /run for root, or
-// the directory of temporary files, where another user may take the name first.
+// DefaultNotes returns a directory of this user on this host that is removed at a reboot, where the
+// system has one: $XDG_RUNTIME_DIR if that belongs to this user, /run for root, or the directory of
+// temporary files, where another user may take the name first.
 func DefaultNotes() string {
 	return defaultNotes("/run")
 }
@@ -26,7 +26,7 @@ func defaultNotes(run string) string {
 	return filepath.Join(os.TempDir(), "multilock-"+strconv.Itoa(os.Geteuid()))
 }
 
-// isPrivate says whether only this user and root can make entries in a directory.
+// isPrivate reports whether only this user and root can create entries in a directory.
 func isPrivate(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.IsDir() && info.Mode().Perm()&0o022 == 0 && ownedBySelf(info)
@@ -37,7 +37,7 @@ func ownedBySelf(info os.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// timeNamespace names the one of this process; "" where the system has none.
+// timeNamespace names the time namespace of this process; "" where the system has none.
 func timeNamespace() string {
 	name, err := os.Readlink("/proc/self/ns/time")
 	if err != nil {

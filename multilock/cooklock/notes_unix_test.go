@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Notes lie where no other user can take their name first, as far as there is such a place.
+// Notes are in a directory where no other user can take their name first, if there is one.
 func TestPlaceOfNotes(t *testing.T) {
 	runtime, run, temporary := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temporary)

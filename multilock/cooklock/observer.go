@@ -16,9 +16,9 @@ type observer struct {
 	contends bool
 }
 
-// Look implements source.Observer. A lock is Free when nobody has ever had it, or
-// when its value was watched for a whole period. To somebody who only looks it is
-// Suspect when it is over by its holder's clock: watching it would prove that.
+// Look implements source.Observer. A lock is Free if it was never held, or if its value was watched
+// for a whole period. For an observer that does not contend it is Suspect when it is over by its
+// holder's clock: watching it would prove that.
 func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	w, err := o.src.peek(ctx, o.name, o.register)
 	if err != nil {
@@ -30,17 +30,17 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 func (o *observer) sighting(w watch) source.Sighting {
 	seen := source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}
 	if w.value == nil {
-		seen.Why = "nobody has ever had it"
+		seen.Why = "it has never been held"
 		return seen
 	}
 	record := decodeValue(o.name, w.value)
 	period := o.src.watchFor(record)
 	left := w.left(period)
 	if left == 0 && record.Foreign == "" {
-		seen.Why = fmt.Sprintf("nobody took it in the %s for which it was watched", period)
+		seen.Why = fmt.Sprintf("no process acquired it in the %s for which it was watched", period)
 		return seen
 	}
-	seen.State, seen.Record, seen.Next = source.StateHeld, record, min(max(left, period/looks), period/10)
+	seen.State, seen.Record, seen.Next = source.StateHeld, record, min(max(left, period/looksPerPeriod), period/10)
 	if !o.contends && record.Foreign == "" && time.Now().After(over(record)) {
 		seen.State = source.StateSuspect
 	}
@@ -48,7 +48,7 @@ func (o *observer) sighting(w watch) source.Sighting {
 	return seen
 }
 
-// over is when a holder is done, by its own clock.
+// over is when a holder's time ends, by its own clock.
 func over(record source.Record) time.Time { return record.Prepared.Add(cookingTime(record.TTL)) }
 
 func (o *observer) why(record source.Record, period, left time.Duration) string {
@@ -59,20 +59,20 @@ func (o *observer) why(record source.Record, period, left time.Duration) string 
 	if time.Now().After(over(record)) {
 		why = fmt.Sprintf("it was done by %s by the clock of %s, which is no proof", over(record).Local().Format(time.DateTime), record.Holder.Host)
 	}
-	why += fmt.Sprintf("; anybody may have the lock who has seen it untouched for %s, here in %s", period, left.Round(time.Millisecond))
+	why += fmt.Sprintf("; a process that has seen it untouched for %s can acquire the lock, here in %s", period, left.Round(time.Millisecond))
 	if err := o.src.memory.trouble(); err != nil {
-		why += fmt.Sprintf(" (this process has to wait for that, because later ones cannot be told what it saw: %v)", err)
+		why += fmt.Sprintf(" (this process has to wait for that itself, because it cannot leave its observation to later ones: %v)", err)
 	}
 	return why
 }
 
-// Break implements source.Observer: nothing is ever judged to be dead.
+// Break implements source.Observer: no lock is ever Dead.
 func (o *observer) Break(context.Context) error { return source.ErrHeld }
 
-// Force implements source.Observer: it refuses.
+// Force implements source.Observer. It always fails.
 func (o *observer) Force(context.Context) error { return unbreakable(o.name, o.src.opt.Period) }
 
-// unbreakable says why a lock that is released by time cannot be broken.
+// unbreakable returns the error that the lock cannot be broken.
 func unbreakable(name string, period time.Duration) error {
 	return &source.OpError{
 		Source: sourceName, Op: "break", Name: name, Err: source.ErrUnsupported,

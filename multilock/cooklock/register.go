@@ -2,9 +2,9 @@ package cooklock
 
 import "github.com/multilock/go/multilock/source"
 
-// Register is where a cooking lock lives. It needs nothing else of the system that its hosts have
-// in common.
+// Register stores a cooking lock. It is all that the lock needs from the system that its hosts
+// share.
 type Register = source.Register
 
-// MaxValue is the largest value in bytes that a Register has to hold.
+// MaxValue is the size in bytes of the largest value that a Register must support.
 const MaxValue = 3000

@@ -14,10 +14,9 @@ import (
 	"github.com/multilock/go/multilock/cooklock"
 )
 
-// The service that the article promises: hosts that ask again and again do the work
-// of every period, one of them; and if that one dies right after it got the lock,
-// with its memory, the next period is another's. By a clock on which nothing else
-// takes time, the bound can be seen exactly.
+// The use as a service: of hosts that retry again and again, one does the work of every period; and
+// if that host dies right after it acquired the lock, and loses its memory, another host does the
+// work of the next period. With a clock that only waiting advances, the bound is exact.
 func TestSomebodyCooksInEveryPeriod(t *testing.T) {
 	const chefs, periods = 3, 100
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +36,7 @@ func TestSomebodyCooksInEveryPeriod(t *testing.T) {
 	})
 }
 
-// kitchen notes when somebody got the lock.
+// kitchen records the times of acquisitions.
 type kitchen struct {
 	testing.TB
 	cell    *cell
@@ -47,7 +46,7 @@ type kitchen struct {
 	starts  []time.Time
 }
 
-// serve takes the lock again and again, and dies every other time.
+// serve acquires the lock again and again, and dies every other time.
 func (k *kitchen) serve(ctx context.Context, done func()) {
 	for src := k.cell.chef(k, cooklock.Options{}); ; {
 		lock, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{Poll: rarely})
@@ -75,10 +74,10 @@ func (k *kitchen) start(done func()) (dies bool) {
 	return k.draws.IntN(2) == 0
 }
 
-// bound is within what time the next one has the lock, if at least one other host
-// asks all the time: it looks at the latest a hundredth of a period after the swap,
-// watches for a period, and asks again after a pause.
+// bound is the maximum time until the next acquisition, if at least one other host retries all the
+// time: it looks at the latest a hundredth of a period after the swap, watches for a period, and
+// retries after a pause.
 func bound(period time.Duration) time.Duration { return period + period/100 + 2*rarely }
 
-// rarely is how often a waiter asks.
+// rarely is the pause between two attempts of a waiter.
 const rarely = period / 50

@@ -16,9 +16,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A simulation lets chefs compete while each of their steps may take any time, and
-// may fail before or after it was done; a look may show any older value; and chefs
-// crash, and come back knowing nothing.
+// A simulation lets processes compete while each step may take any time, and may fail before or
+// after it took effect; a look may show any older value; and processes crash, and restart without
+// memory.
 type simulation struct {
 	*testing.T
 	cell *cell
@@ -26,7 +26,7 @@ type simulation struct {
 
 	mu    sync.Mutex
 	draws *rand.Rand
-	cooks []source.Timed // all that ever were
+	cooks []source.Timed // all leases so far
 }
 
 const (
@@ -73,14 +73,14 @@ func (s *simulation) draw(n int) int {
 	return s.draws.IntN(n)
 }
 
-// moment is any time up to limit.
+// moment is a random time up to limit.
 func (s *simulation) moment(limit time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.draws.Int64N(int64(limit)))
 }
 
-// trouble takes its time: mostly a moment, sometimes long, now and then for ages.
+// trouble sleeps: mostly for a moment, sometimes for long, and rarely for very long.
 func (s *simulation) trouble(err error) error {
 	switch s.draw(40) {
 	case 0:
@@ -108,7 +108,7 @@ func (s *simulation) chef() {
 	}
 }
 
-// compete asks until it gets the lock, or gives up.
+// compete retries until it acquires the lock, or gives up.
 func (s *simulation) compete(contender source.Contender) {
 	for range 1000 {
 		lease, err := contender.Try(context.Background())
@@ -123,7 +123,7 @@ func (s *simulation) compete(contender source.Contender) {
 	}
 }
 
-// cook demands that whoever had the lock before is done.
+// cook checks that the time of every earlier holder is over.
 func (s *simulation) cook(lease source.Timed) {
 	s.mu.Lock()
 	for _, other := range s.cooks {
@@ -134,6 +134,6 @@ func (s *simulation) cook(lease source.Timed) {
 	s.cooks = append(s.cooks, lease)
 	s.mu.Unlock()
 	if s.draw(3) > 0 {
-		time.Sleep(max(-lease.Ends().Elapsed(), 0)) // at work until the very end
+		time.Sleep(max(-lease.Ends().Elapsed(), 0)) // hold the lock until the very end
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// sourceName is what errors call this source.
+// sourceName is the source's name in errors.
 const sourceName = "cooklock"
 
-// valueFormat is that of the values in a register. A reader refuses others.
+// valueFormat is the format of the values in a register. Readers reject others.
 const valueFormat = 1
 
-// wire is a value: who swapped it in. Nothing is decided by what it says but which
-// period is meant; the token makes it unlike any other.
+// wire is a value: the holder that swapped it in. Only its period affects decisions; the token
+// makes it unique.
 type wire struct {
 	Format int    `json:"cook"`
 	Token  string `json:"token"`
@@ -25,7 +25,7 @@ type wire struct {
 	Prepared time.Time `json:"prepared"`
 }
 
-// encodeValue cuts the command, which is for people, to what a register holds.
+// encodeValue encodes a record. It shortens the command to what a register holds.
 func encodeValue(r source.Record) ([]byte, error) {
 	w := wire{Format: valueFormat, Token: r.Token, Holder: r.Holder.Bounded(), Period: r.TTL.Milliseconds(), Prepared: r.Prepared}
 	for limit := MaxValue; ; limit /= 2 {
@@ -40,8 +40,7 @@ func encodeValue(r source.Record) ([]byte, error) {
 	}
 }
 
-// decodeValue never fails: what it does not understand becomes a record with
-// Foreign set.
+// decodeValue never fails: an unreadable value becomes a record with Foreign set.
 func decodeValue(name string, value []byte) source.Record {
 	record, err := parseValue(value)
 	if err != nil {

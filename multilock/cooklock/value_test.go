@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What is in a register is a value of ours, which can be written again and can be shown, or
-// belongs to somebody unknown.
+// A text in a register is either a valid value, which can be encoded again and shown, or belongs to
+// an unknown process.
 func FuzzValue(f *testing.F) {
 	ours := source.Record{Name: "a", Token: "5f", Claim: source.Claim{Holder: source.Holder{Identity: process.Identity{Host: "h", PID: 7}, User: "ann", Command: "make all"}, TTL: time.Minute}}
 	value, err := encodeValue(ours)
@@ -42,7 +42,7 @@ func FuzzValue(f *testing.F) {
 		}
 		again, err := encodeValue(r)
 		require.NoError(t, err)
-		if len(value) <= MaxValue/4 { // then nothing was cut, and broken characters have room for what replaces them
+		if len(value) <= MaxValue/4 { // short enough that nothing is cut, and invalid characters have room for their replacements
 			got := decodeValue("a", again)
 			require.True(t, r.Prepared.Equal(got.Prepared))
 			got.Prepared = r.Prepared

@@ -8,16 +8,16 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// watch is a value that was seen in a register, and the moment since which it is
-// watched: read after it was seen, never before.
+// watch is a value that was seen in a register, and the moment since which it is watched: read
+// after it was seen, never before.
 type watch struct {
-	value  []byte // nil: nobody has ever swapped
+	value  []byte // nil: there was no swap
 	number uint64
 	since  boottime.Instant
 }
 
-// left is for how long the value is still to be watched. Nobody can be at work
-// under a register that nobody has touched.
+// left is for how long the value must still be watched. A register without a swap needs no watch,
+// because no lock was acquired with it.
 func (w watch) left(period time.Duration) time.Duration {
 	if w.value == nil {
 		return 0
@@ -29,20 +29,20 @@ func (w watch) holds(value []byte) bool {
 	return bytes.Equal(w.value, value) && (w.value == nil) == (value == nil)
 }
 
-// memory is what this process watches, and remembers for later processes of this
-// host. All contenders of a process share it: what one has watched, all have.
+// memory stores this process's watches, also for later processes of this host. All contenders of a
+// process share it.
 type memory struct {
-	notes *notes // nil: nothing is remembered beyond this process
+	notes *notes // nil: watches end with this process
 
 	mu      sync.Mutex
 	watches map[string]watch
-	failed  error // why nothing could be noted, the last time
+	failed  error // why the last note could not be stored
 }
 
 func newMemory(n *notes) *memory { return &memory{notes: n, watches: map[string]watch{}} }
 
-// saw is called with what a peek showed, after it returned at the moment at. If the
-// value is the one that was watched before, it has been watched since then.
+// saw records the result of a peek that returned at the moment at. If the value is the one that was
+// watched before, that watch continues.
 func (m *memory) saw(name string, value []byte, number uint64, at boottime.Instant) watch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,8 +57,7 @@ func (m *memory) saw(name string, value []byte, number uint64, at boottime.Insta
 	return m.keep(name, watch{value: value, number: number, since: at})
 }
 
-// wrote is called with a value that this process swapped in, after that returned
-// at the moment at.
+// wrote records a value that this process swapped in, with a swap that returned at the moment at.
 func (m *memory) wrote(name string, value []byte, number uint64, at boottime.Instant) watch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +72,7 @@ func (m *memory) keep(name string, w watch) watch {
 	return w
 }
 
-// trouble says why later processes of this host will not know what was watched.
+// trouble returns why later processes of this host cannot continue this process's watches.
 func (m *memory) trouble() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 
 var errClosed = errors.New("the source was closed")
 
-// told says that it was a server that has refused something.
-func told(err error) bool { return errors.As(err, new(rpctypes.EtcdError)) }
+// isServerError reports whether an error is the server's own.
+func isServerError(err error) bool { return errors.As(err, new(rpctypes.EtcdError)) }
 
-// codeOf is what the server, or the way to it, said of a request.
+// codeOf returns the status code of a request's error.
 func codeOf(err error) codes.Code {
 	var refused rpctypes.EtcdError
 	switch {
@@ -34,8 +34,8 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// inDoubt says that a request may have been carried out, may be later on, or was not sent: it
-// is worth another try. What the server refused is none of that.
+// inDoubt reports whether a request may have taken effect, may do so later, or was not sent:
+// another try makes sense. It is false if the server rejected the request.
 func inDoubt(err error) bool {
 	if errors.Is(err, errClosed) || errors.Is(err, source.ErrInvalid) {
 		return false
@@ -47,26 +47,26 @@ func inDoubt(err error) bool {
 	return false
 }
 
-// misdialed says that a connection was made, and both ends do not speak of the same: TLS and
-// none, or certificates that one of them does not take.
-func (s *server) misdialed(err error) bool {
+// mismatchesTLS reports whether a connection was made, but the TLS settings of client and server do
+// not match: only one uses TLS, or a certificate was rejected.
+func (s *server) mismatchesTLS(err error) bool {
 	if !s.unreachable(err) {
 		return false
 	}
 	text := err.Error()
-	stands := strings.Contains(text, "deadline") || strings.Contains(text, "timeout") // it does not speak at all, for now
+	stands := strings.Contains(text, "deadline") || strings.Contains(text, "timeout") // no reply at all, possibly for now
 	return !stands && remote.SaysOfTLS(text)
 }
 
-// leaseGone says that a lease has ended, or was never granted.
+// leaseGone reports whether a lease has ended, or was never granted.
 func leaseGone(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
-// OpError implements remote.Store, with what to do about it.
+// OpError implements remote.Store. It adds a hint.
 func (s *server) OpError(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	passing := inDoubt(err) && !s.misdialed(err) || errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
+	passing := inDoubt(err) && !s.mismatchesTLS(err) || errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
 	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: err, Hint: s.hint(err), Passing: passing})
 }
 
@@ -80,7 +80,7 @@ func (s *server) hint(err error) string {
 		return "the store is full: compact and defragment it, then disarm its alarm (etcdctl alarm disarm)"
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return "it is more than etcd takes in one request (--max-request-bytes)"
-	case s.misdialed(err):
+	case s.mismatchesTLS(err):
 		return remote.AdviceOnTLS(s.at.tls != nil, err.Error())
 	case inDoubt(err):
 		return "are its members running, most of them, and can this host reach them?"

@@ -8,10 +8,10 @@ import (
 
 const pkg = "etcdlock"
 
-// Options say where the locks live, and which are meant.
+// Options select the location and the group of locks.
 type Options = remote.Options[Place]
 
-// Source is the locks of one group below one prefix, and the results of the jobs that ran under
+// Source has the locks of one group below one prefix, and the results of the jobs that ran under
 // them.
 type Source struct {
 	remote.Table
@@ -20,11 +20,11 @@ type Source struct {
 
 var _ remote.Abilities = (*Source)(nil)
 
-// limits are those of a request: 1.5 MB, and conditions on 128 keys.
+// limits follow from those of a request: 1.5 MB, and conditions on 128 keys.
 var limits = remote.Limits{Value: 1 << 20, Parts: 64, Unheard: time.Minute, Server: "etcd"}
 
-// Open prepares to use the locks of a group. It does not talk to the servers: the first call
-// that needs them does. The error is source.ErrInvalid for a place or a group that cannot be
+// Open prepares to use the locks of a group. It does not connect to the servers: the first call
+// that needs them does. The error is source.ErrInvalid for a location or a group that cannot be
 // used.
 func Open(opt Options) (*Source, error) {
 	member, err := opt.Join(pkg)
@@ -38,6 +38,6 @@ func Open(opt Options) (*Source, error) {
 	return &Source{remote.NewTable(member, server, server.at.prefix+"/", limits), server}, nil
 }
 
-// Close ends the connections. Locks that were acquired through the source stay held, and can be
-// neither renewed nor released any more.
+// Close closes the connections. Locks that were acquired through the source stay held, and can no
+// longer be renewed or released.
 func (s *Source) Close() error { return s.disconnect() }

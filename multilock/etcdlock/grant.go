@@ -16,74 +16,75 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// grant is a lease of the server's. Its number is drawn here, so that asking for it twice
-// grants it once, and what is sent with it can be sent before the answer is there.
+// grant is a lease of the server. The client chooses its ID, so that a repeated request grants it
+// once, and transactions that use it can be sent before the grant is confirmed.
 type grant struct {
 	*server
 	id      clientv3.LeaseID
 	seconds int64
-	granted chan struct{} // closed when err says whether it was
+	granted chan struct{} // closed when err is known
 	err     error
-	// tainted: something that was sent with it may still be carried out. Nobody is to use it
-	// again, so that it ends with the lease.
+	// tainted means that a transaction with the lease may still take effect. The lease is not
+	// reused then, so that its keys end with it.
 	tainted atomic.Bool
 
 	mu   sync.Mutex
-	good boottime.Instant // the moment before the last heartbeat that was confirmed
+	good boottime.Instant // a moment before the last confirmed heartbeat
 }
 
-// spareSecond is what a lease lasts longer than the TTL: a leader that was replaced and does not
-// know it yet may confirm a heartbeat for as long as an election takes.
-const spareSecond = 1
+// marginSecond is added to the TTL for the lease, because a leader that was replaced without
+// knowing it may confirm heartbeats for as long as an election takes.
+const marginSecond = 1
 
 func secondsOf(ttl time.Duration) int64 {
-	return int64((ttl+time.Second-1)/time.Second) + spareSecond
+	return int64((ttl+time.Second-1)/time.Second) + marginSecond
 }
 
-// leases are those of a source: what was held with them may change, they are kept for the next. In
-// the end they end by themselves, and cost the server next to nothing.
+// leases are the unused leases of a source, for its next locks. When the source is closed they
+// expire by themselves, which costs the server next to nothing.
 type leases struct {
 	*server
-	mu    sync.Mutex
-	spare []*grant
+	mu     sync.Mutex
+	unused []*grant
 }
 
 const (
-	mostSpare = 128 // a list of short jobs gives back many at once
-	// longSpare is the longest lease that is kept for others: nobody gives it back in the end.
-	longSpare = 10 * 60
+	maxUnused = 128 // a list of short jobs returns many at once
+	// longestUnused is the TTL of the longest lease that is kept for reuse, because unused leases are
+	// not revoked.
+	longestUnused = 10 * 60
 )
 
-// take is a lease for a TTL: one that is to spare and was kept alive just now, or one that is
-// being granted.
+// take returns a lease for a TTL: an unused one that was kept alive recently, or one that is being
+// granted.
 func (l *leases) take(ctx context.Context, ttl time.Duration) *grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spare = slices.DeleteFunc(l.spare, func(g *grant) bool { // it ends by itself
+	l.unused = slices.DeleteFunc(l.unused, func(g *grant) bool { // it expires by itself
 		return g.since().Elapsed() > time.Duration(g.seconds)*time.Second/4 || g.answered() && g.err != nil
 	})
-	i := slices.IndexFunc(l.spare, func(g *grant) bool { return g.seconds == secondsOf(ttl) })
+	i := slices.IndexFunc(l.unused, func(g *grant) bool { return g.seconds == secondsOf(ttl) })
 	if i < 0 {
 		return l.grant(ctx, ttl)
 	}
-	usable := l.spare[i]
-	l.spare = slices.Delete(l.spare, i, i+1)
+	usable := l.unused[i]
+	l.unused = slices.Delete(l.unused, i, i+1)
 	return usable
 }
 
-// grant is a lease that is being granted.
+// grant requests a new lease, and does not wait for the reply.
 func (l *leases) grant(ctx context.Context, ttl time.Duration) *grant {
-	g := &grant{server: l.server, id: clientv3.LeaseID(rand.Int64N(1<<62) + 1), seconds: secondsOf(ttl), granted: make(chan struct{}), good: boottime.Now()} //nolint:gosec // a number that nobody else has, no secret
+	g := &grant{server: l.server, id: clientv3.LeaseID(rand.Int64N(1<<62) + 1), seconds: secondsOf(ttl), granted: make(chan struct{}), good: boottime.Now()} //nolint:gosec // a unique ID, no secret
 	go g.ask(context.WithoutCancel(ctx))
 	return g
 }
 
-// give takes a lease back on which nothing hangs any more.
+// give returns a lease without keys for reuse.
 func (l *leases) give(g *grant) {
 	l.mu.Lock()
-	kept := !g.tainted.Load() && g.seconds <= longSpare && len(l.spare) < mostSpare
+	kept := !g.tainted.Load() && g.seconds <= longestUnused && len(l.unused) < maxUnused
 	if kept {
-		l.spare = append(l.spare, g)
+		l.unused = append(l.unused, g)
 	}
 	l.mu.Unlock()
 	if !kept {
@@ -96,13 +97,13 @@ func (g *grant) ask(ctx context.Context) {
 	_, g.err = g.repeat(ctx, g.timeout, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{ID: int64(g.id), TTL: g.seconds})
 		if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrLeaseExist) {
-			return nil // the answer to an earlier try was lost
+			return nil // the reply to an earlier try was lost
 		}
 		return err
 	})
 }
 
-// wait gives the answer to the grant; pending says that it was not there yet.
+// wait waits for the reply to the grant; pending reports whether it was outstanding.
 func (g *grant) wait(ctx context.Context) (pending bool, err error) {
 	pending = !g.answered()
 	select {
@@ -113,7 +114,7 @@ func (g *grant) wait(ctx context.Context) (pending bool, err error) {
 	}
 }
 
-// answered says whether err is known.
+// answered reports whether err is known.
 func (g *grant) answered() bool {
 	select {
 	case <-g.granted:
@@ -141,7 +142,7 @@ func (g *grant) renew(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// beat is one heartbeat. (The client's own way to do that tries again without a pause.)
+// beat sends one heartbeat. (The client's own method retries without a pause.)
 func (g *grant) beat(ctx context.Context, c *clientv3.Client) error {
 	stream, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
@@ -162,8 +163,7 @@ func (g *grant) beat(ctx context.Context, c *clientv3.Client) error {
 
 func (g *grant) revoke() { g.server.revoke(g.id) }
 
-// revoke ends a lease, and with it all keys that hang on it. If that cannot be done now, it
-// ends by itself.
+// revoke ends a lease, and with it all its keys. If that fails, the lease expires by itself.
 func (s *server) revoke(id clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()

@@ -12,21 +12,21 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// DefaultTimeout is how long one operation may take, with all that is sent again. An election
-// takes a second or two, and several on machines that are busy.
+// DefaultTimeout is the time limit of one operation, including retries. An election takes a second
+// or two, and several on busy machines.
 const DefaultTimeout = 30 * time.Second
 
-// Place says where the locks live.
+// Place is the location of the locks.
 type Place struct {
 	// URL is etcd://[USER:PASSWORD@]HOST[:PORT][,HOST...]/PREFIX, with a prefix for all keys.
-	// Parameters: tls=true; cafile=, certfile= and keyfile= for certificates, servername= for
-	// what the server's has to be for. No message repeats the password.
+	// Parameters: tls=true; cafile=, certfile= and keyfile= for certificates, servername= for the
+	// name that the server's certificate must have. No message repeats the password.
 	URL string
-	// Timeout is how long one operation may take, DefaultTimeout if 0.
+	// Timeout is the time limit of one operation, DefaultTimeout if 0.
 	Timeout time.Duration
 }
 
-// address is a URL taken apart.
+// address is a parsed URL.
 type address struct {
 	remote.URL
 	endpoints      []string
@@ -35,7 +35,7 @@ type address struct {
 	tls            *tls.Config // nil without TLS
 }
 
-// parseURL reads a URL, and the certificates that it names.
+// parseURL parses a URL, and reads the certificates that it names.
 func parseURL(text string) (a address, err error) {
 	if a.URL, err = remote.CutURL(text, "etcd://HOST[:PORT]/PREFIX", "etcd"); err != nil {
 		return a, err

@@ -41,7 +41,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// What is refused, and what is said of it; the password is in none of it.
+// Invalid URLs are rejected with these messages, none of which contains the password.
 func TestRefusedURLs(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken.pem")
 	require.NoError(t, os.WriteFile(broken, []byte("no certificate"), 0o600))
@@ -95,8 +95,8 @@ func TestRefusedURLs(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid)
 }
 
-// Whatever is wrong with a URL, what is said of it has no password in it; and what is right
-// names hosts and a prefix, and says the same without the user.
+// No error about a URL contains the password; a valid URL names hosts and a prefix, and is
+// equivalent without the user.
 func FuzzURL(f *testing.F) {
 	for _, rest := range []string{
 		"db1/jobs?tls=true", "db1:2,[::1]:3/jobs.locks/eu", "db1:port/jobs", "/jobs", "db1/jobs%zz", "db1/jobs?servername=x&tls=maybe", "b@db1/a.b", "db1/a?x@", "[::1/a", "db1/%2f#",
@@ -106,7 +106,7 @@ func FuzzURL(f *testing.F) {
 	const secret = "s3cr3tive"
 	f.Fuzz(func(t *testing.T, rest string) {
 		if strings.Contains(rest, secret[:3]) || strings.Contains(strings.ToLower(rest), "file") {
-			return // files that a URL names are read
+			return // it would read the files that the URL names
 		}
 		a, err := parseURL("etcd://ada:" + secret + "@" + rest)
 		if err != nil {

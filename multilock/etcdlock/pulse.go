@@ -13,22 +13,22 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// pulse is what a contender's keys hang on: a lease, and another one if the server has lost that.
+// pulse is the lease of a contender's keys, replaced by another one if the server has lost it.
 type pulse struct {
 	*server
 	grant atomic.Pointer[grant]
-	known bool               // it was seen that the lease was granted
+	known bool               // the grant was confirmed
 	gone  bool               // the lease has ended
-	stop  context.CancelFunc // of the watch for who is ahead
-	quit  context.CancelFunc // of the ticket's heartbeats
+	stop  context.CancelFunc // ends the watch of what is ahead
+	quit  context.CancelFunc // ends the ticket's heartbeats
 
 	renewing sync.Mutex   // one heartbeat at a time: two would give the lock a new lease each
-	looked   bool         // the lock was seen under the lease; guarded by it
-	news     *remote.News // of the lock's removal
+	looked   bool         // the lock was seen under the lease; guarded by renewing
+	news     *remote.News // reports the lock's removal
 	watched  atomic.Bool
 }
 
-// unlooked is how long a watch is trusted that reports nothing.
+// unlooked is how long a watch without events is trusted.
 const unlooked = 10 * time.Minute
 
 // Pulse implements remote.Store.
@@ -41,8 +41,8 @@ func (s *server) Pulse(ctx context.Context, ttl time.Duration) remote.Pulse {
 // Stop implements remote.Store.
 func (s *server) Stop(pulse int64) { s.revoke(clientv3.LeaseID(pulse)) }
 
-// Settle implements remote.Pulse. A server that does not know the lease was asked before it was granted, or the
-// lease has ended.
+// Settle implements remote.Pulse. If the server does not know the lease, the request overtook the
+// grant, or the lease has ended.
 func (p *pulse) Settle(ctx context.Context, a remote.Applied, failed error) (gone bool, err error) {
 	g := p.grant.Load()
 	if a.Done {
@@ -80,7 +80,7 @@ func (p *pulse) Close(unused bool) {
 	}
 }
 
-// rest ends the waiting.
+// rest ends the watch and the ticket's heartbeats.
 func (p *pulse) rest() {
 	for _, end := range []*context.CancelFunc{&p.stop, &p.quit} {
 		if *end != nil {
@@ -90,7 +90,8 @@ func (p *pulse) rest() {
 	}
 }
 
-// Await implements remote.Pulse: it watches the ticket right before, or the lock. Each release wakes one waiter.
+// Await implements remote.Pulse: it watches the ticket right ahead, or the lock. Each release wakes
+// one waiter.
 func (p *pulse) Await(ctx context.Context, w remote.Wait) {
 	if p.quit == nil {
 		p.keepAlive(ctx, w)
@@ -124,9 +125,10 @@ func (p *pulse) keepAlive(ctx context.Context, w remote.Wait) {
 	}()
 }
 
-// Beat implements remote.Pulse. An accepted heartbeat shows that the lock was not broken for lack of one, and
-// a forced break ends the lease, too. A breaker that dies in between, or a person that removes the key, does
-// not: a watch reports that, and then the lock is read.
+// Beat implements remote.Pulse. An accepted heartbeat proves that the lock was not broken for lack
+// of one, and a forced break ends the lease, too. It does not prove that no user has removed the
+// key, and no breaker has died before it ended the lease: a watch reports both, and then the lock
+// is read.
 func (p *pulse) Beat(ctx context.Context, h *remote.TableLease, limit time.Duration) (mine bool, err error) {
 	p.renewing.Lock()
 	defer p.renewing.Unlock()
@@ -151,12 +153,12 @@ func (p *pulse) Beat(ctx context.Context, h *remote.TableLease, limit time.Durat
 	return p.revive(ctx, h, limit, a.Entry(1).Changed)
 }
 
-// looks shows a lock, and the key that hangs on the pulse.
+// looks returns the ranges that show a lock, and the key under its lease.
 func looks(h *remote.TableLease) []remote.Range {
 	return []remote.Range{{Key: h.Lock, Keys: true}, {Key: h.Life, Keys: true}}
 }
 
-// guard watches the lock, which was there at a revision.
+// guard watches the lock, which existed at a revision.
 func (p *pulse) guard(h *remote.TableLease, revision int64) {
 	p.looked = true
 	p.news.Refused()
@@ -172,9 +174,10 @@ func (p *pulse) guard(h *remote.TableLease, revision int64) {
 	}()
 }
 
-// revive gives a lock that was not broken a new lease: a server that was restored, or lost its leases in
-// another way, takes no lock away. The lease is granted now, because the validity of the lock counts from
-// now. The condition is the key that was seen, so a request that arrives late does not replace a later one.
+// revive gives a lock that was not broken a new lease, so that a server that was restored, or lost
+// its leases in another way, removes no lock. The lease is granted now, because the validity of the
+// lock counts from now. The condition is the key that was seen, so a request that arrives late does
+// not replace a later one.
 func (p *pulse) revive(ctx context.Context, h *remote.TableLease, limit time.Duration, changed int64) (mine bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -14,11 +14,11 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// server is the cluster behind a source.
+// server is the client of a cluster.
 type server struct {
 	at      address
 	timeout time.Duration
-	wire    wiretap
+	hook    rpcHook
 	leases  *leases
 
 	mu     sync.Mutex
@@ -38,16 +38,16 @@ func newServer(at Place) (*server, error) {
 }
 
 const (
-	// pinged is how often a silent connection is tried, and for how long: a member that stands
-	// still is left for another one.
+	// pinged is how often an idle connection is checked, and pingAnswers the time limit of the
+	// check. After that the client switches to another member.
 	pinged      = 10 * time.Second
 	pingAnswers = 4 * time.Second
 	dialTimeout = 4 * time.Second
-	// leaving is how long the end of a source or a contender may take.
+	// leaving is the time limit for closing a source or a contender.
 	leaving = 1300 * time.Millisecond
 )
 
-// connect is the client; a user is asked for a token with the first call.
+// connect returns the client, which authenticates with its first call.
 func (s *server) connect() (*clientv3.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *server) connect() (*clientv3.Client, error) {
 	case s.client != nil:
 		return s.client, nil
 	}
-	options := []grpc.DialOption{grpc.WithStatsHandler(&s.wire), grpc.WithChainUnaryInterceptor(s.wire.invoke)}
+	options := []grpc.DialOption{grpc.WithStatsHandler(&s.hook), grpc.WithChainUnaryInterceptor(s.hook.invoke)}
 	if s.at.tls != nil && s.at.tls.ServerName != "" {
 		options = append(options, grpc.WithAuthority(s.at.tls.ServerName))
 	}
@@ -72,7 +72,7 @@ func (s *server) connect() (*clientv3.Client, error) {
 	return client, err
 }
 
-// disconnect ends the connections.
+// disconnect closes the connections.
 func (s *server) disconnect() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,15 +80,15 @@ func (s *server) disconnect() error {
 	if s.client == nil {
 		return nil
 	}
-	_ = s.client.Close() // says that its own context has ended
+	_ = s.client.Close() // always fails: its own context has ended
 	return nil
 }
 
-// longestTry is for a member that stands still: it is left for another one.
+// longestTry is the time limit of a try, after which the client switches to another member.
 const longestTry = 3 * time.Second
 
-// repeat sends what may be carried out more than once, until it is answered: see remote.Repeat. A
-// member that has no leader says so at once, instead of waiting for one.
+// repeat sends a request that may be carried out more than once, until it is answered: see
+// remote.Repeat. A member without a leader fails at once, instead of waiting for one.
 func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(context.Context, *clientv3.Client) error) (doubt bool, err error) {
 	return remote.Repeat(clientv3.WithRequireLeader(ctx), min(cmp.Or(limit, s.timeout), s.timeout), longestTry, func(ctx context.Context) (remote.Tried, error) {
 		client, err := s.connect()
@@ -96,12 +96,12 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(conte
 		if err == nil {
 			err = ask(ctx, client)
 		}
-		sent := out.Load() // how often it has left this host
-		return remote.Tried{Doubt: sent > 1 || sent == 1 && inDoubt(err), Again: inDoubt(err), Told: told(err), Nobody: s.unreachable(err)}, err
+		sent := out.Load() // how often the request was sent
+		return remote.Tried{Doubt: sent > 1 || sent == 1 && inDoubt(err), Again: inDoubt(err), Told: isServerError(err), Nobody: s.unreachable(err)}, err
 	})
 }
 
-// unreachable says that no member could be talked to, nor could any before.
+// unreachable reports whether no member was ever reached.
 func (s *server) unreachable(err error) bool {
-	return !s.wire.answered.Load() && codeOf(err) == codes.Unavailable
+	return !s.hook.answered.Load() && codeOf(err) == codes.Unavailable
 }

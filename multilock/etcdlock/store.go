@@ -16,8 +16,8 @@ type keyValue = mvccpb.KeyValue
 
 var _ remote.Store = (*server)(nil)
 
-// Apply implements remote.Store, with one transaction. A lock's heartbeat is a key of its own under a
-// lease, so the lock outlasts the lease, and can be read.
+// Apply implements remote.Store with one transaction. A lock's heartbeat is a separate key under a
+// lease, so the lock's record outlasts the lease, and can be read.
 func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err error) {
 	var when []clientv3.Cmp
 	for _, c := range t.If {
@@ -90,7 +90,7 @@ func compare(c remote.Cond) clientv3.Cmp {
 	return clientv3.Compare(created, "=", 0)
 }
 
-// writes are the operations for some writes. An entry that ends by itself needs a lease first.
+// writes returns the operations of some writes. An entry with an end needs a lease first.
 func (s *server) writes(ctx context.Context, writes []remote.Write) (ops []clientv3.Op, err error) {
 	for _, w := range writes {
 		var under []clientv3.OpOption
@@ -105,7 +105,7 @@ func (s *server) writes(ctx context.Context, writes []remote.Write) (ops []clien
 			under = append(under, clientv3.WithLease(g.id))
 		}
 		switch {
-		case w.Beat > 0: // the leases do that
+		case w.Beat > 0: // the lease has the heartbeat
 		case w.Below:
 			ops = append(ops, clientv3.OpDelete(w.Key, clientv3.WithPrefix()))
 		case w.Value == nil:
@@ -182,13 +182,13 @@ func (s *server) removals(ctx context.Context, tell func(), key string, opts ...
 	}
 }
 
-// feed reads what is there, and then what a watch reports.
+// feed reads the existing entries, and then those that a watch reports.
 type feed struct {
 	*server
 	below, from string
-	next        string // where to read on, "" once all that was there was read
-	at          int64  // the revision as of which it is read, 0 before; the watch reports what comes later
-	seen        int64  // what was read before this reading began, 0 for nothing
+	next        string // the next key, "" once all existing entries were read
+	at          int64  // the revision that is read, 0 before; the watch reports later ones
+	seen        int64  // the revision up to which entries were returned earlier, 0 for none
 	news        clientv3.WatchChan
 	stop        context.CancelFunc
 }
@@ -201,7 +201,7 @@ func (s *server) Feed(below, from string) remote.Feed {
 // pageSize is how many keys are read at a time.
 const pageSize = 500
 
-// Next implements remote.Feed. If there is nothing new, no request is sent.
+// Next implements remote.Feed. If there are no new entries, it sends no request.
 func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	if entries, err := f.past(ctx); err != nil || len(entries) > 0 {
 		return entries, err
@@ -238,7 +238,7 @@ func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	}
 }
 
-// past reads pages of what was there at the beginning, until one has entries.
+// past reads pages of the entries that existed at the beginning, until one has new entries.
 func (f *feed) past(ctx context.Context) (entries []remote.Entry, err error) {
 	for f.next != "" && len(entries) == 0 {
 		a, err := f.Apply(ctx, remote.Txn{Show: []remote.Range{{Key: f.below, Below: true, From: f.next, Limit: pageSize}}})

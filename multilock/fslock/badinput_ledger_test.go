@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// done puts something where the result of a job belongs.
+// done puts a file or directory where the result of a job belongs.
 func done(t *testing.T, put func(path string) error) (base string) {
 	t.Helper()
 	base = used(t)
@@ -33,14 +33,14 @@ func writing(content string) func(string) error {
 
 const goodResult = `{"v":1,"group":".locks","name":"lock","token":"t","by":{"host":"node7","pid":1},"exit":0,"attempt":1,"final":true,"start":"2026-01-02T03:04:05Z","duration_ns":1}`
 
-// goodChunk is the result of a chunk of four jobs, of which two have a result and one was given back.
+// goodChunk is the result of a chunk of four jobs: two have a result, one was given back.
 const goodChunk = `{"v":1,"group":".locks","name":"lock","token":"t","by":{"host":"node7","pid":1},"exit":0,"attempt":1,"final":false,"start":"2026-01-02T03:04:05Z","duration_ns":1,` +
 	`"chunk":{"from":11,"to":14,"done":1,"failed":1,"recorded":2,"returned":[{"from":14,"to":14}]}}
 {"i":11,"n":"a","a":1,"s":1,"d":1}
 {"i":12,"n":"b","x":3,"a":1,"s":1,"d":1}
 `
 
-// A result that cannot be understood counts as run, never as "there is none".
+// An unreadable result counts as run, never as missing.
 // Rule: I6, result
 func TestResultsThatCannotBeUnderstood(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -49,8 +49,8 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 	}{
 		"empty":              {writing(""), "empty"},
 		"zeros":              {writing(strings.Repeat("\x00", 4096)), "empty"},
-		"torn":               {writing(goodResult[:60]), "end is missing"},
-		"without its end":    {writing(goodResult), "end is missing"},
+		"torn":               {writing(goodResult[:60]), "truncated"},
+		"without its end":    {writing(goodResult), "truncated"},
 		"no JSON":            {writing("done\n"), "not a record of multilock"},
 		"another JSON":       {writing("{}\n"), "format 0"},
 		"a later format":     {writing(strings.Replace(goodResult, `"v":1`, `"v":2`, 1) + "\n"), "format 2"},
@@ -62,8 +62,8 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 		"another's job":      {writing(strings.Replace(goodChunk, `"i":12`, `"i":15`, 1)), "impossible record"},
 		"one job twice":      {writing(strings.Replace(goodChunk, `"i":12`, `"i":11`, 1)), "impossible record"},
 		"a chunk of nothing": {writing(strings.Replace(goodChunk, `"to":14,"done"`, `"to":10,"done"`, 1)), "impossible numbers"},
-		"given back twice":   {writing(strings.Replace(goodChunk, `[{`, `[{"from":14,"to":14},{`, 1)), "gave back"},
-		"given to itself":    {writing(strings.Replace(goodChunk, `[{"from":14`, `[{"from":11`, 1)), "gave back"},
+		"given back twice":   {writing(strings.Replace(goodChunk, `[{`, `[{"from":14,"to":14},{`, 1)), "returned jobs that it did not have"},
+		"given to itself":    {writing(strings.Replace(goodChunk, `[{"from":14`, `[{"from":11`, 1)), "returned jobs that it did not have"},
 		"gigantic":           {func(path string) error { return errors.Join(writing(goodResult+"\n")(path), os.Truncate(path, 1<<40)) }, "larger than any"},
 		"a FIFO":             {func(path string) error { return syscall.Mkfifo(path, 0o644) }, "not a regular file"},
 		"a symbolic link":    {func(path string) error { return os.Symlink("/dev/zero", path) }, "cannot be read"},
@@ -93,7 +93,7 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// Everything in the place of a result can be forgotten, except a user's own data.
+// Everything in the place of a result can be removed, except a user's own data.
 // Rule: forget
 func TestForgettingWhatIsThere(t *testing.T) {
 	for what, put := range map[string]func(string) error{
@@ -145,7 +145,7 @@ func TestResultIsHarmless(t *testing.T) {
 	require.NotContains(t, found.By.Host, "\x1b")
 }
 
-// A job's name and command are cut, so that every committed result can be read.
+// A job's name and command are truncated, so that every committed result can be read.
 // Rule: result
 func TestResultWithLongTexts(t *testing.T) {
 	src := open(t, fslock.Options{Base: used(t)})
@@ -188,8 +188,8 @@ func TestResultOfAChunk(t *testing.T) {
 	require.Equal(t, [3]int{1, 1, 3}, [3]int{summary.Chunk.Done, summary.Chunk.Failed, summary.Chunk.Recorded})
 }
 
-// Any bytes in the file are a result; one that counts as a success says whose it is. Its summary
-// agrees with it, and it reports on jobs of its own only.
+// Any bytes in the file are a result; a successful result names its job. Its summary agrees with it, and it
+// only reports jobs of its own chunk.
 // Rule: I6, result
 func FuzzResult(f *testing.F) {
 	for _, seed := range []string{"", "\x00", "{}\n", goodResult, goodResult + "\n", goodChunk, goodResult[:40] + "\n", strings.Replace(goodResult, `"pid":1`, `"pid":"x"`, 1) + "\n"} {

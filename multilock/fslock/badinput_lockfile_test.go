@@ -19,8 +19,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// lockFiles are the ways in which what stands at NAME.locked is not a record.
-// Each function puts it at path; record is a valid one.
+// lockFiles are things at NAME.locked that are not a record. Each function puts one at path; record is a
+// valid one.
 func lockFiles() map[string]func(path string, record []byte) error {
 	content := func(change func(record []byte) []byte) func(string, []byte) error {
 		return func(path string, record []byte) error { return os.WriteFile(path, change(record), 0o666) }
@@ -52,8 +52,8 @@ func lockFiles() map[string]func(path string, record []byte) error {
 	}
 }
 
-// spoil puts something else in the place of the lock file of "job", and makes it
-// look as if nobody had touched it for half an hour.
+// spoil puts something else in the place of the lock file of "job", and makes it look as if it had not been
+// touched for half an hour.
 func spoil(t *testing.T, base string, put func(string, []byte) error) {
 	t.Helper()
 	dir := filepath.Join(base, "group", "job")
@@ -66,8 +66,7 @@ func spoil(t *testing.T, base string, put func(string, []byte) error) {
 	require.NoError(t, os.Chtimes(dir, then, then))
 }
 
-// A record that cannot be understood is held, however old it is, and is only broken if the caller
-// says after which silence.
+// A lock with an unreadable record is held at any age, and is only broken if the caller sets MaxAge.
 // Rule: I6, unreadable
 func TestLockFilesThatAreNoRecord(t *testing.T) {
 	for what, put := range lockFiles() {
@@ -79,9 +78,9 @@ func TestLockFilesThatAreNoRecord(t *testing.T) {
 			plant(t, src, "job", claim(self(t), time.Second, 100*time.Millisecond)) // a TTL that can be read counts
 			spoil(t, base, put)
 
-			refused(t, base, source.ErrHeld, []string{"somebody unknown", "--max-age", "break --force"},
+			refused(t, base, source.ErrHeld, []string{"an unknown process", "--max-age", "break --force"},
 				attempt(t, opt, "job", source.StalePolicy{}))
-			refused(t, base, source.ErrHeld, []string{"somebody unknown"},
+			refused(t, base, source.ErrHeld, []string{"an unknown process"},
 				attempt(t, opt, "job", source.StalePolicy{MaxAge: 24 * time.Hour}))
 			seen, err := multilock.Inspect(t.Context(), src, "job", source.StalePolicy{})
 			require.NoError(t, err)
@@ -91,13 +90,13 @@ func TestLockFilesThatAreNoRecord(t *testing.T) {
 			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{StalePolicy: source.StalePolicy{MaxAge: time.Second}})
 			require.NoError(t, err)
 			require.NoError(t, lock.Release(t.Context()))
-			requireBroken(t, src, "job", "no sign of life")
+			requireBroken(t, src, "job", "no heartbeat")
 			require.Empty(t, namesIn(t, filepath.Join(base, "group")))
 		})
 	}
 }
 
-// A directory in the lock file's place may hold anything: nothing removes it.
+// A directory in the lock file's place may contain anything: nothing removes it.
 // Rule: I6
 func TestDirectoryInTheLockFilesPlace(t *testing.T) {
 	base := used(t)
@@ -106,12 +105,11 @@ func TestDirectoryInTheLockFilesPlace(t *testing.T) {
 	spoil(t, base, func(path string, _ []byte) error {
 		return errors.Join(os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "thesis.txt"), nil, 0o666))
 	})
-	refused(t, base, source.ErrHeld, []string{"somebody unknown", "not a regular file"}, attempt(t, opt, "job", source.StalePolicy{}))
+	refused(t, base, source.ErrHeld, []string{"an unknown process", "not a regular file"}, attempt(t, opt, "job", source.StalePolicy{}))
 	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", source.StalePolicy{MaxAge: time.Second}))
 }
 
-// A record at the end of a symbolic link is not followed, and the link's target survives the
-// breaking.
+// A symbolic link in the place of the record is not followed, and the link's target survives the break.
 // Rule: I2, break
 func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	base := used(t)
@@ -123,10 +121,10 @@ func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	require.FileExists(t, filepath.Join(base, "record"))
 }
 
-// An unreadable record of multilock, or of a later version of it, is not held for ever: its
-// holder would touch the directory. Other bytes are never judged. A kernel that goes down before
-// the record is written leaves an empty file with the sticky bit: it is free after three
-// heartbeats of the longest kind.
+// An unreadable record of multilock, or of a later version of it, is not held forever: its holder would
+// touch the directory. Other bytes are never judged. If a kernel goes down before the record is written, it
+// leaves an empty file with the sticky bit: that lock is free after three of the longest heartbeat
+// intervals.
 // Rule: I6, unreadable
 func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	const head, marked = "node7 4711\n", "the mark"
@@ -138,7 +136,7 @@ func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	}{
 		"empty and marked":                   {marked, 50 * time.Minute, source.StateSuspect, "watching it for 45s"},
 		"empty and marked, young":            {marked, 0, source.StateHeld, "its record is empty"},
-		"empty, for half an hour":            {"", 30 * time.Minute, source.StateHeld, "the lock file is empty; it counts as dead after 1h0m0s without a sign of life"},
+		"empty, for half an hour":            {"", 30 * time.Minute, source.StateHeld, "the lock file is empty; it counts as dead after 1h0m0s without a heartbeat"},
 		"empty":                              {"", 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
 		"zeros":                              {"\x00\x00\x00", 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
 		"torn":                               {head + `{"v":1,"token":"2f`, 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
@@ -172,7 +170,7 @@ func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	}
 }
 
-// A byte too many makes the record unreadable, even if a record comes before it.
+// One byte too many makes the record unreadable, even after a valid record.
 // Rule: I6, record
 func TestLockFileThatIsAByteTooLarge(t *testing.T) {
 	for size, told := range map[int]string{64 << 10: "Python MultiLock", 64<<10 + 1: "larger than any"} {

@@ -21,9 +21,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// used is a base directory in which a lock has been held before, so that
-// everything of multilock's own is there already and a listing shows what an
-// attempt leaves behind.
+// used is a base directory in which a lock has been held before, so that all of multilock's own entries
+// exist and a listing shows what an attempt leaves behind.
 func used(t *testing.T) string {
 	t.Helper()
 	base := fresh(t)
@@ -38,8 +37,8 @@ func use(t *testing.T, base string) {
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-// refused makes an attempt that must fail, with words that help, and must
-// neither create nor lose anything in base.
+// refused makes an attempt that must fail, with a helpful message, and must neither create nor lose
+// anything in base.
 func refused(t *testing.T, base string, is error, words []string, attempt func(ctx context.Context) error) {
 	t.Helper()
 	before := tree(t, base)
@@ -51,7 +50,7 @@ func refused(t *testing.T, base string, is error, words []string, attempt func(c
 	require.Equal(t, before, tree(t, base))
 }
 
-// attempt tries to take the lock name in the manner of a contender.
+// attempt tries to acquire the lock name as a contender does.
 func attempt(t *testing.T, opt fslock.Options, name string, policy source.StalePolicy) func(context.Context) error {
 	return func(ctx context.Context) error {
 		src, err := fslock.Open(opt)
@@ -100,7 +99,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 			} {
 				refused(t, base, source.ErrInvalid, []string{"lock name", c.why}, do)
 			}
-			if c.name != "" { // that is the default group
+			if c.name != "" { // "" is the default group
 				refused(t, base, source.ErrInvalid, []string{"lock group", c.why}, attempt(t, fslock.Options{Base: base, Group: c.name}, "job", source.StalePolicy{}))
 			}
 		})
@@ -140,7 +139,7 @@ func TestBasesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Files, FIFOs and links in the places of multilock's own directories are refused by name.
+// Files, FIFOs and links in the places of multilock's own directories are rejected by name.
 // Rule: base
 func TestForeignThingsInOurPlaces(t *testing.T) {
 	for place, c := range map[string]struct {
@@ -173,7 +172,7 @@ func TestForeignThingsInOurPlaces(t *testing.T) {
 	}
 }
 
-// things are what may be found where a directory should be.
+// things are entries that may be found where a directory should be.
 func things(t *testing.T) map[string]func(path string) error {
 	target := fresh(t)
 	return map[string]func(string) error{
@@ -199,20 +198,20 @@ func TestDirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 	})
 }
 
-// age makes a directory look as if nothing had happened in it for an hour.
+// age makes a directory look unchanged for an hour.
 func age(t *testing.T, dir string) {
 	t.Helper()
 	hourAgo := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
 }
 
-// Wherever a quota is met on the way to the lock, the attempt is taken back, and its error names
-// the quota. An NFS client may report it as late as in sync or close.
+// Wherever an attempt exceeds a quota, it is withdrawn, and its error names the quota. An NFS client may
+// report it as late as in sync or close.
 // Rule: stage, I4
 func TestDiskQuota(t *testing.T) {
 	for kind, legacies := range map[string][]bool{
 		"mkdir": {false, true}, "opendurable": {false, true}, "write": {false, true}, "sync": {false}, "file.close": {false},
-		"rename": {false}, // with legacy peers its empty directory stands already, and is cleared by age
+		"rename": {false}, // with legacy peers the empty directory is already there, and is cleared by age
 	} {
 		for _, legacy := range legacies {
 			base, faults := used(t), sharedFS()
@@ -225,8 +224,8 @@ func TestDiskQuota(t *testing.T) {
 	}
 }
 
-// tree lists all that is below a directory: what it is, its mode, and what is in
-// it. Times are left out, as a look may be a read.
+// tree lists everything below a directory: type, mode, and content. It leaves times out, because a look may
+// change access times.
 func tree(t testing.TB, root string) []string {
 	t.Helper()
 	var list []string

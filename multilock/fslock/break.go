@@ -11,9 +11,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Break implements source.Observer. It looks once more right before, and
-// removes nothing but what is in the very directory that was judged: through
-// its descriptor, so that a lock which somebody took meanwhile is out of reach.
+// Break implements source.Observer. It inspects the lock once more right before, and then works through the
+// descriptor of the judged directory, so it cannot remove a lock that was acquired meanwhile.
 func (o *observer) Break(ctx context.Context) error {
 	if o.dir == nil || o.verdict.State != source.StateDead {
 		return source.ErrHeld
@@ -21,7 +20,7 @@ func (o *observer) Break(ctx context.Context) error {
 	info, err := o.dir.Stat()
 	switch {
 	case gone(err) || (err == nil && info.Links == 0):
-		return nil // somebody else was faster
+		return nil // another process broke it first
 	case err != nil:
 		return opError("break", o.name, err)
 	case signOf(info) != o.watch.Last():
@@ -30,15 +29,13 @@ func (o *observer) Break(ctx context.Context) error {
 	dead, why := o.record, o.verdict.Why
 	removed, err := o.remove()
 	if removed && o.src.above == nil {
-		// The lock is broken; that the history could not be written is no reason to
-		// say anything else.
+		// The lock is broken, so a failure to write the history is not an error of Break.
 		_ = o.src.Append(ctx, source.BrokeEvent(dead, o.src.self, o.src.user, why))
 	}
 	return err
 }
 
-// Force implements source.Observer. It leaves the history to its caller, who
-// knows why.
+// Force implements source.Observer. The caller writes the history, because it knows the reason.
 func (o *observer) Force(context.Context) error {
 	if o.dir == nil {
 		if o.record.Foreign != "" {
@@ -50,10 +47,10 @@ func (o *observer) Force(context.Context) error {
 	return err
 }
 
-// remove empties the judged directory and removes it. What is there beside the
-// lock file goes first, so that a crash in between leaves a lock, not a limbo.
-// With its file of a result a holder that lost cannot commit any more; one that
-// it writes after that keeps the directory from becoming free.
+// remove empties the judged directory and removes it. The files beside the lock file go first, so that a
+// crash in between leaves a lock, not an orphaned entry. Once its result file is gone, a holder that lost
+// the lock can no longer commit; if it writes another one, the directory is not empty and the name stays
+// blocked.
 func (o *observer) remove() (removed bool, err error) {
 	if o.limbo {
 		return false, o.clearLimbo()
@@ -64,9 +61,9 @@ func (o *observer) remove() (removed bool, err error) {
 		}
 	}
 	err = o.removeLocked()
-	o.removeDirectory() // empty it is also if a reply was lost
+	o.removeDirectory() // the lock file may be gone even if the reply was lost
 	if gone(err) {
-		o.forget() // somebody else was faster; what is left there, the next look reads anew
+		o.forget() // another process broke it first; the next look inspects what is there now
 		return false, nil
 	}
 	if err != nil {
@@ -75,11 +72,11 @@ func (o *observer) remove() (removed bool, err error) {
 	return true, nil
 }
 
-// removeLocked takes the lock file out of the judged directory, through its descriptor.
+// removeLocked removes the lock file from the judged directory, through its descriptor.
 //
-// On NFS it is moved to the staging directory first: somebody on this host may have it
-// open. Removed where it is it would leave a file there (.nfs...) that nobody on this host
-// can remove or move, and that keeps the lock from being taken.
+// On NFS it first moves the file to the staging directory. If a process on this host has the file open,
+// removing it in place would leave a .nfs... file that no process on this host can remove or move, and the
+// lock could not be acquired.
 func (o *observer) removeLocked() error {
 	locked := o.name + lockedSuffix
 	if o.src.base.Kind.NFS && o.src.discardFrom(o.dir, locked) {
@@ -88,10 +85,10 @@ func (o *observer) removeLocked() error {
 	return o.dir.Unlink(locked)
 }
 
-// discardFrom moves a file to the trash and removes it there, and reports whether it was
-// moved. A rename whose reply was lost may have failed when it was repeated; then what is
-// in the trash, under a name that nobody else knows, shows that it was carried out. What
-// cannot be removed there is a leftover.
+// discardFrom moves a file to the trash, removes it there, and reports whether it was moved. A rename whose
+// reply was lost may fail when the client repeats it. In that case the file is in the trash, under a name
+// that only this call knows, which proves that the rename was carried out. A file that cannot be removed
+// from the trash is a leftover.
 func (s *Source) discardFrom(dir vfs.Dir, file string) (moved bool) {
 	token := source.NewToken()
 	staging, err := s.base.Staging.Use()
@@ -106,14 +103,13 @@ func (s *Source) discardFrom(dir vfs.Dir, file string) (moved bool) {
 func (o *observer) removeDirectory() {
 	group, err := o.src.groupDir.Use()
 	if err != nil {
-		return // an empty directory is free
+		return // an empty directory does not block the lock
 	}
 	defer o.src.groupDir.Done(group)
 	o.src.removeEmpty(group, o.dir, o.name)
 }
 
-// clearLimbo removes what the protocol, a peer or NFS left in a directory
-// without a lock file.
+// clearLimbo removes what the protocol, a peer or NFS left in a directory without a lock file.
 func (o *observer) clearLimbo() error {
 	for _, entry := range o.strays {
 		if !ours(entry, o.name) {
@@ -130,7 +126,7 @@ func (o *observer) clearLimbo() error {
 		}
 		if is(err, syscall.EBUSY) {
 			o.busy = entry
-			return source.ErrHeld // it goes with its reader
+			return source.ErrHeld // the entry disappears when its reader closes it
 		}
 		if err != nil && !gone(err) {
 			return opError("clear what was left of the lock", o.name, err)

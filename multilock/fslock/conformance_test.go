@@ -20,7 +20,7 @@ func TestConformanceWithLegacyPeers(t *testing.T) {
 	locktest.Run(t, fixture(fslock.Options{LegacyPeers: true}))
 }
 
-// fixture makes places in directories of their own.
+// fixture makes places in their own directories.
 func fixture(opt fslock.Options) locktest.Fixture {
 	return fslocktest.Fixture(func(t testing.TB) func() fslock.Options {
 		opt := opt

@@ -14,18 +14,18 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// contender is one attempt at a lock. What it has staged it keeps, so that each
-// further attempt is one rename and nothing else.
+// contender is one attempt at a lock. It keeps what it has staged, so that each further attempt is a single
+// rename.
 type contender struct {
 	observer
 	claim    source.Claim
 	replaces bool
 	staged   *staged
 	inPlace  bool // a look found the staged lock in place: an earlier reply was lost
-	// abandoned are the tokens of what was given up because it was not to be seen: where a
-	// client remembers for long that a name is absent, it may be in place.
+	// abandoned has the tokens of staged locks that were given up because a look did not find them. Such a
+	// lock may be in place after all, where a client caches for long that a name is absent.
 	abandoned []string
-	denied    int // renames in a row that were forbidden, by nobody who could be seen
+	denied    int // renames in a row that were forbidden although no look found a lock
 	unseen    int // looks in a row that found no lock
 	waker     *waker
 }
@@ -53,8 +53,8 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pol
 	return c, nil
 }
 
-// maxLate is how often in a row a lock may come too late until that is told: each time it
-// has taken most of its TTL.
+// maxLate is how many acquisitions in a row may come too late, each after most of its TTL, before Try
+// fails.
 const maxLate = 3
 
 // Try implements source.Contender.
@@ -68,7 +68,7 @@ func (c *contender) Try(context.Context) (source.Lease, error) {
 			return lease, err
 		default:
 			if late++; late == maxLate {
-				return nil, opError("give a first sign of life", c.name, err)
+				return nil, opError("send a first heartbeat", c.name, err)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (c *contender) Try(context.Context) (source.Lease, error) {
 }
 
 var (
-	// errLate says that a lock was in place, and had to be given back.
+	// errLate is the error of an acquired lock that had to be released at once.
 	errLate = errors.New("it comes too late, each time; use a longer ttl, or find out why the filesystem or this host is so slow")
 )
 
@@ -106,28 +106,28 @@ func (c *contender) attempt() (source.Lease, error) {
 	}
 	lease, err := c.place(group)
 	if err != nil && !errors.Is(err, source.ErrHeld) {
-		// What a rename left that was taken back, or what was reserved for one that
-		// did not come about, is empty: nobody's lock, but in the way of a barrier.
+		// What is left of a withdrawn rename, or of a reservation, is an empty directory. It is no lock,
+		// but a barrier would wait for it.
 		_ = group.Rmdir(c.name)
 	}
 	return lease, err
 }
 
-// place renames the staged lock to where it is the lock, unless another is there.
+// place renames the staged lock into place, unless a lock is there.
 func (c *contender) place(group *shareddir.Handle) (source.Lease, error) {
 	err := c.staged.parent.Rename(c.staged.token, group, c.name)
 	if (notEmpty(err) || forbidden(err)) && !c.replaces && group.Rmdir(c.name) == nil {
 		err = c.staged.parent.Rename(c.staged.token, group, c.name)
 	}
 	if notEmpty(err) {
-		// A look notices if this was the repetition of a rename whose reply was lost.
+		// If this was a repeated rename whose first reply was lost, the next look finds our own lock.
 		return nil, source.ErrHeld
 	}
 	return c.readBack(group, err)
 }
 
-// reserve makes the lock's directory first where Python peers contend: that is
-// how they take a lock. The rename then lands on our own empty directory.
+// reserve first makes the lock's directory where Python peers contend, because a Python peer acquires the
+// lock by that mkdir. The rename then replaces our own empty directory.
 func (c *contender) reserve(group *shareddir.Handle) error {
 	if !c.src.legacy {
 		return nil
@@ -147,11 +147,10 @@ func (c *contender) reserve(group *shareddir.Handle) error {
 
 // acquired turns the staged lock into a lease.
 //
-// A rename keeps the directory's time: what was staged looks as silent as it is old, and
-// may look dead. So that time is the lock's first sign of life, whenever the rename was
-// carried out. It is believed as any other is, and only as long: what a breaker saw
-// before it was renewed cannot have told him that its holder is dead. Later than that he
-// may be about to remove it, and no sign of life stops him any more.
+// A rename keeps the directory's time, so a lock that was staged long ago looks stale when it is placed.
+// That time therefore counts as the lock's first heartbeat, whenever the rename was carried out, and it is
+// valid for as long as any heartbeat: within that time no breaker can have concluded that the holder is
+// dead. Later, a breaker may be about to remove the lock, and a new heartbeat does not stop it.
 func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (source.Lease, error) {
 	st := c.staged
 	c.staged = nil
@@ -159,7 +158,7 @@ func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (
 	l := c.src.newLease(c.name, st, c.claim, group, dir)
 	l.found = found
 	if !recent(l.src.clock.Elapsed(st.made), c.claim) {
-		_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
+		_ = dir.TouchFile(c.name + lockedSuffix) // shows people when the lock was acquired
 	}
 	if c.fresh(st) {
 		l.since = st.sign
@@ -176,9 +175,8 @@ func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (
 	return l, nil
 }
 
-// takeBack releases a lock that its owner does not believe in, for the given cause. What
-// was lost is released, too: a server that was wrong about it is left no lock that nobody
-// renews.
+// takeBack releases a lock that the contender does not rely on, because of cause. It also releases a lock
+// that was reported lost: if the server was wrong, no lock without a holder remains.
 func (l *lease) takeBack(cause error) error {
 	released := l.Release(context.Background())
 	if released != nil && !errors.Is(released, source.ErrLost) {
@@ -191,11 +189,10 @@ func (l *lease) takeBack(cause error) error {
 	return cause
 }
 
-// fresh says whether the time that the staged directory got is so young that the lock
-// needs no further sign of life.
+// fresh reports whether the staged directory's time is so recent that the lock needs no heartbeat yet.
 func (c *contender) fresh(st *staged) bool { return recent(c.src.clock.Elapsed(st.sign), c.claim) }
 
-// recent says whether a sign of life is younger than half a heartbeat.
+// recent reports whether age is below half of the heartbeat interval.
 func recent(age time.Duration, claim source.Claim) bool {
 	beat := claim.Heartbeat
 	if beat == 0 {
@@ -217,9 +214,9 @@ func (c *contender) Wake() <-chan struct{} {
 	return c.waker.channel()
 }
 
-// Look implements source.Observer. Finding its own lock in place it reports
-// it as free: the next Try will verify and take it. One that was given up is removed: nobody
-// holds it, and its time may have run out.
+// Look implements source.Observer. If it finds its own lock in place, it reports the lock as free: the next
+// Try will verify and acquire it. It removes an abandoned lock of its own, which has no holder and may be
+// past its TTL.
 func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := c.observer.Look(ctx)
 	if err != nil || seen.State != source.StateFree {
@@ -239,7 +236,7 @@ func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	return seen, err
 }
 
-// abandon takes back what is staged, and remembers it.
+// abandon discards the staged lock and remembers its token.
 func (c *contender) abandon() error {
 	err := c.staged.discard()
 	c.abandoned = append(c.abandoned, c.staged.token)
@@ -247,24 +244,23 @@ func (c *contender) abandon() error {
 	return err
 }
 
-// unseenEnough is how often in a row a lock that is in the way of the attempts may be
-// gone when one looks.
+// unseenEnough is how many looks in a row may find no lock, while attempts fail because of one, before
+// stirGroup is called.
 const unseenEnough = 5
 
-// stirGroup changes the group's times. A lock that was released and taken within one
-// step of the server's clock leaves the group as an NFS client knows it: one that looked
-// in between remembers that the name is absent, for as long as nothing changes. It
-// would never see that the holder died. A change by one client ends what the others
-// remember.
+// stirGroup changes the group's times. If a lock was released and acquired within one step of the server's
+// clock, the group's times do not change, and an NFS client that looked in between caches that the name is
+// absent until they do. It would never see that the holder died. A change by one client invalidates the
+// caches of the others.
 func (s *Source) stirGroup() {
 	if s.base.Kind.Local {
 		return
 	}
-	_ = s.inParent(func(parent vfs.Dir) error { return parent.TouchFile(s.group) }) // it only helps
+	_ = s.inParent(func(parent vfs.Dir) error { return parent.TouchFile(s.group) }) // best effort
 }
 
-// Close takes back what is staged. An error says that a rename which is in doubt
-// may still be carried out; the lock is free after its TTL then.
+// Close discards what is staged. An error means that a rename in doubt may still be carried out; in that
+// case the lock is free after its TTL.
 func (c *contender) Close() error {
 	var err error
 	if c.staged != nil {

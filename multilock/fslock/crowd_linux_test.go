@@ -18,8 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A user who can write somewhere can fill it: a reader holds no more of it in memory than it
-// needs.
+// A user who can write to a directory can fill it: a reader only keeps in memory what it needs of it.
 // Rule: none (docs/security.md)
 func TestCrowdedDirectoriesTakeLittleMemory(t *testing.T) {
 	src := open(t, fslock.Options{Base: inMemory(t)})
@@ -65,7 +64,7 @@ func TestCrowdedDirectoriesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// inMemory is an empty base directory that is filled fast, if there is a place for it.
+// inMemory is an empty base directory on a fast filesystem, if there is one.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	if base, err := os.MkdirTemp("/dev/shm", "multilock-scene-"); err == nil {
@@ -75,11 +74,11 @@ func inMemory(t *testing.T) string {
 	return fresh(t)
 }
 
-// peak is by how many bytes the process grows while it does something.
+// peak is by how many bytes the process grows during do.
 func peak(t *testing.T, do func()) int {
 	t.Helper()
 	debug.FreeOSMemory()
-	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // the peak is now (proc(5))
+	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // resets the peak (proc(5))
 	before := resident(t, "VmRSS")
 	do()
 	return resident(t, "VmHWM") - before

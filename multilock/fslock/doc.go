@@ -1,28 +1,22 @@
-// Package fslock is the lock on a shared filesystem: a [source.Source] for
-// hosts that have nothing but a directory in common, usually on NFS.
+// Package fslock implements locks on a shared filesystem: a [source.Source] for hosts that share nothing
+// but a directory, usually over NFS.
 //
-// A lock NAME of a group is held while the directory BASE/GROUP/NAME contains
-// the file NAME.locked. A contender prepares such a directory under
-// BASE/.multilock/staging, under a random name that is never used again, and
-// renames it into place. On a directory that is not empty that fails, on every
-// file system whose rename is worth the name; one where it does not is refused
-// by a test that is made once per base directory. Whatever the rename answered,
-// the contender then reads the file back and compares its token, because on a
-// network file system replies get lost and calls are repeated.
+// A lock NAME of a group is held while the directory BASE/GROUP/NAME contains the file NAME.locked. To
+// acquire it, a contender prepares such a directory under BASE/.multilock/staging, under a random name that
+// is never used again, and renames it to BASE/GROUP/NAME. The rename fails if a non-empty directory is
+// already there. Each base directory is tested once, and a filesystem on which that rename succeeds is
+// rejected. Whatever the rename returns, the contender then reads the file back and compares its token,
+// because a network filesystem can lose replies and repeat calls.
 //
-// The holder keeps a descriptor of its directory, and does everything else
-// through it: so no call of a holder, or of somebody who breaks a dead lock, can
-// reach any other lock than the very one it means. The result of a job is
-// committed in the same way: by a rename out of that directory, which nobody can
-// make any more once the lock is somebody else's. docs/protocol.md tells the
-// whole protocol, with the bytes on disk and what every crash leaves behind.
+// The holder keeps a descriptor of its directory and does everything else through it. So no call of a
+// holder, or of a process that breaks a dead lock, can affect a later lock of the same name. A job's result
+// is committed in the same way, by a rename out of that directory, which fails after a takeover.
+// docs/protocol.md has the whole protocol, with the bytes on disk and what each crash leaves behind.
 //
-// # What is promised, and what is not
+// # Guarantees and limits
 //
-// The promise of package multilock, given a server that keeps what it confirmed
-// ("sync" exports) and mounts that do not give up ("hard"). With "async" exports
-// a server's crash can take a lock away from its holder, who notices at its next
-// renewal. The file system's rename must refuse a directory that is not empty.
-// Clocks are never compared between hosts: ages are the server's time against
-// the server's time, waiting is the waiter's own.
+// The guarantees of package multilock hold on a server that keeps what it has confirmed ("sync" exports)
+// and on mounts that do not give up ("hard"). With "async" exports, a crash of the server can take a lock
+// from its holder, which notices at its next heartbeat. Clocks of different hosts are never compared: an
+// age is the difference of two times of the server, and a wait is measured by the waiter's own clock.
 package fslock

@@ -31,32 +31,31 @@ func examined(t *testing.T, opt fslock.Options) map[string]source.Finding {
 	return found
 }
 
-// A directory that was reached through another mount namespace is on a mount that is not in our
-// table.
+// A directory that was reached through another mount namespace is on a mount that is not in our table.
 // Rule: none (doctor)
 func TestExamineAMountThatCannotBeSeen(t *testing.T) {
 	found := examined(t, fslock.Options{Base: tiny(t, 100)})
-	require.Contains(t, found["mount fine"].Text, "its mount is in no place that this process can see")
-	require.Contains(t, found, "rules fine")
+	require.Contains(t, found["mount ok"].Text, "its mount is in no place that this process can see")
+	require.Contains(t, found, "rules ok")
 }
 
 // Rule: none (doctor)
 func TestExamineOurOwnMount(t *testing.T) {
 	t.Parallel()
 	found := examined(t, fslock.Options{Base: "/dev/shm"})
-	require.Contains(t, found["mount fine"].Text, "/dev/shm, type tmpfs")
-	require.Contains(t, found["mount warning"].Text, "no other host sees this filesystem (tmpfs)")
-	require.Contains(t, found, "rules fine")
-	require.Contains(t, found, "clock fine")
+	require.Contains(t, found["mount ok"].Text, "tmpfs at /dev/shm")
+	require.Contains(t, found["mount warning"].Text, "this filesystem (tmpfs) is local")
+	require.Contains(t, found, "rules ok")
+	require.Contains(t, found, "clock ok")
 }
 
-// doctor runs the filesystem's test anew: a mark of an earlier one may be out of date.
+// doctor repeats the filesystem's test: the mark of an earlier one may be out of date.
 // Rule: fs-test
 func TestExamineFindsAFileSystemThatReplaces(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	faulty := sharedFS()
-	require.Contains(t, examined(t, fslock.Options{Base: base, FS: faulty}), "rules fine")
+	require.Contains(t, examined(t, fslock.Options{Base: base, FS: faulty}), "rules ok")
 	src, err := fslock.Open(fslock.Options{Base: base, FS: faulty})
 	require.NoError(t, err)
 	lock, err := multilock.TryAcquire(t.Context(), src, "x", multilock.Options{}) // this leaves a marker
@@ -65,10 +64,10 @@ func TestExamineFindsAFileSystemThatReplaces(t *testing.T) {
 
 	faulty.Inject(breaking("rmdir", func(op faultfs.Op) error { return errors.Join(os.RemoveAll(op.Real), faultfs.ErrPretend) }))
 	found := examined(t, fslock.Options{Base: base, FS: faulty})
-	require.Contains(t, found["rules unusable"].Text, "rmdir of a directory that is not empty")
+	require.Contains(t, found["rules critical"].Text, "rmdir of a directory that is not empty")
 }
 
-// A server's clock that is wrong is harmless, and worth a warning.
+// A wrong clock of the server is harmless, but deserves a warning.
 // Rule: I5
 func TestExamineAClockThatIsWrong(t *testing.T) {
 	t.Parallel()
@@ -92,9 +91,9 @@ func TestExamineAClockThatIsWrong(t *testing.T) {
 func TestExamineAReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	found := examined(t, fslock.Options{Base: "/proc"})
-	require.Contains(t, found, "rules unusable")
-	require.NotEmpty(t, found["rules unusable"].Advice)
-	require.Contains(t, found, "clock unusable")
+	require.Contains(t, found, "rules critical")
+	require.NotEmpty(t, found["rules critical"].Advice)
+	require.NotContains(t, found, "clock critical", "it is the same failure")
 	_, err := os.Stat("/proc/.multilock")
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
@@ -109,12 +108,12 @@ func TestExamineTellsTheTraits(t *testing.T) {
 		fs         vfs.FS
 		told, more string
 	}{
-		"plain":            {sharedFS(), "an empty directory is", ""},
+		"plain":            {sharedFS(), "empty directories only", ""},
 		"never replaces":   {never, "not even an empty directory", ""},
-		"in whole seconds": {coarse(time.Second), "an empty directory is", "steps of 1s"},
+		"in whole seconds": {coarse(time.Second), "empty directories only", "steps of 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := examined(t, fslock.Options{Base: t.TempDir(), FS: c.fs})["rules fine"].Text
+			text := examined(t, fslock.Options{Base: t.TempDir(), FS: c.fs})["rules ok"].Text
 			require.Contains(t, text, c.told)
 			require.Equal(t, c.more != "", strings.Contains(text, "steps"), text)
 			require.Contains(t, text, c.more)
@@ -127,7 +126,7 @@ func TestExamineTellsTheTraits(t *testing.T) {
 func TestPromiseAboutDeadProcesses(t *testing.T) {
 	nobody := self(t)
 	nobody.Boot = ""
-	for who, told := range map[process.Identity]string{self(t): "own pid namespace", nobody: "silence alone decides"} {
+	for who, told := range map[process.Identity]string{self(t): "own pid namespace", nobody: "only missed heartbeats decide"} {
 		for _, p := range open(t, fslock.Options{Base: t.TempDir(), Self: who}).Promises() {
 			if p.Trait == source.TraitDeadProcess {
 				require.Contains(t, p.Why, told)
@@ -137,8 +136,8 @@ func TestPromiseAboutDeadProcesses(t *testing.T) {
 	}
 }
 
-// An error in the filesystem's test is reported as it is: it shows nothing of the filesystem, and
-// no mark is left. A lost reply is no error.
+// An error in the filesystem's test is reported as it is: it proves nothing about the filesystem, and
+// leaves no mark. A lost reply is not an error.
 // Rule: fs-test
 func TestFileSystemsTestMeetsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -179,7 +178,7 @@ func TestFileSystemsTestMeetsAnError(t *testing.T) {
 	}
 }
 
-// The mark of a network filesystem is one of its mount.
+// The mark of a network filesystem depends on its mount.
 // Rule: fs-test
 func TestMarkIsOfTheMount(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -204,7 +203,7 @@ func TestExamineFindsAHostOfTheSameName(t *testing.T) {
 	require.NotContains(t, on("db", "2222222222222222"), "host warning")
 	for _, machine := range []string{"3333333333333333", "1111111111111111"} {
 		found := on("web", machine)["host warning"]
-		require.Contains(t, found.Text, "another host has the name web, too")
+		require.Contains(t, found.Text, "another host is also named web")
 		require.Contains(t, found.Advice, "multilock help filesystems")
 	}
 }

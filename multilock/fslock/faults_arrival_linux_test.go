@@ -14,20 +14,20 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// The clock of these tests is that of a bubble, so that nobody really waits. The files
-// are real, and so is the server's clock.
+// The clock of these tests is a bubble's, so that waiting takes no real time. The files are real, and so is
+// the server's clock.
 const (
 	arrivalTTL  = 10 * time.Second
 	arrivalBeat = time.Second
 )
 
-// arrival is how a waiter learns that its lock, which was staged long ago, is in place.
+// arrival is how a waiter finds out that its lock, which was staged long ago, is in place.
 type arrival struct {
 	name string
-	// answer is what the rename that puts it there answers, after it was carried out.
+	// answer is the result of the rename that places the lock, after it was carried out.
 	answer    error
 	heartbeat time.Duration
-	// before says that the waiter has also stood still right before the rename.
+	// before means that the waiter also stops right before the rename.
 	before bool
 }
 
@@ -44,9 +44,9 @@ func arrivals() []arrival {
 	}
 }
 
-// A lock that was staged long ago looks silent as soon as it is in place. If its owner is
-// suspended there, a breaker rightly finds it dead; the owner must not trust the lock when that
-// breaker, after its last look, removes it.
+// A lock that was staged long ago looks stale as soon as it is in place. If its owner is suspended there, a
+// breaker rightly finds it dead; the owner must not trust the lock when that breaker, after its last look,
+// removes it.
 // Rule: arrival, I1
 func TestWaiterStandsStillAfterItsRename(t *testing.T) {
 	for _, a := range arrivals() {
@@ -84,7 +84,7 @@ func (a arrival) play(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// tryUntil takes a lock that nobody holds for good.
+// tryUntil acquires a lock that becomes free.
 func tryUntil(t *testing.T, c source.Contender) source.Lease {
 	t.Helper()
 	for end := time.Now().Add(watchdog); time.Now().Before(end); {
@@ -102,8 +102,7 @@ func tryUntil(t *testing.T, c source.Contender) source.Lease {
 	return nil
 }
 
-// lateBreaker is a breaker on another host that stands still right before it removes
-// the lock file.
+// lateBreaker is a breaker on another host that stops right before it removes the lock file.
 type lateBreaker struct {
 	observer   source.Observer
 	last, land chan struct{}
@@ -137,7 +136,7 @@ func (b *lateBreaker) finish(t *testing.T) {
 	}
 }
 
-// A lock that came too late, and cannot be given back, is neither acquired nor another's.
+// A lock that came too late, and cannot be released, is neither acquired nor held by another process.
 // Rule: arrival, I4
 func TestLateLockCannotBeGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,16 +17,15 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// In a bubble the observer's clock runs as fast as it likes, and the server's, which is
-// that of real files, stands almost still.
+// In a bubble the observer's clock runs arbitrarily fast, and the server's, which is that of real files,
+// almost stands still.
 
 func minuteClaim() source.Claim {
 	return source.Claim{TTL: 10 * time.Second, Heartbeat: time.Second}
 }
 
-// A reading of the server's clock that is carried forward is as wrong as the clock that carries
-// it, or as the server's own if that was set back meanwhile. No holder is silent by it: the clock
-// is read again first.
+// A carried-forward reading of the server's clock is as inaccurate as the local clock, or as the server's
+// own if that was set back meanwhile. It does not make a holder stale: the clock is read again first.
 // Rule: server-clock
 func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +35,7 @@ func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 		require.Equal(t, source.StateHeld.String(), look(t, o).State.String())
 		time.Sleep(50 * time.Second)
 		require.NoError(t, holder.Renew(t.Context()))
-		for range 20 { // for more than the window
+		for range 20 { // longer than the window
 			seen := look(t, o)
 			require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
 			require.Less(t, seen.Silence, 10*time.Second)
@@ -46,8 +45,8 @@ func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 	})
 }
 
-// If only the reading of the server's clock is slow, each sample comes quickly, but too long
-// after the one before: the time in between was not watched.
+// If only the reading of the server's clock is slow, each sample comes quickly, but too long after the one
+// before: the lock was not watched in between.
 // Rule: silence, server-clock
 func TestSlowClockBetweenQuickSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -69,8 +68,8 @@ func TestSlowClockBetweenQuickSamples(t *testing.T) {
 	})
 }
 
-// A reading of the server's clock for which its server took a minute may be a minute late. A
-// heartbeat after it does not prove that the clock was set back.
+// A reading of the server's clock that took a minute may be a minute late. A heartbeat after it does not
+// prove that the clock was set back.
 // Rule: server-clock, silence
 func TestOutageIsNoClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestOutageIsNoClockSetBack(t *testing.T) {
 	})
 }
 
-// A lock is as old as its acquisition, not as the wait for it.
+// A lock's age counts from its acquisition, not from the start of the wait.
 // Rule: record
 func TestAgeOfALockThatWasWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -109,14 +108,14 @@ func TestAgeOfALockThatWasWaitedFor(t *testing.T) {
 	})
 }
 
-// ageLock lets the lock's last sign of life lie so far back.
+// ageLock sets the lock's last heartbeat back by age.
 func ageLock(t *testing.T, base string, age time.Duration) {
 	t.Helper()
 	times := []unix.Timespec{unix.NsecToTimespec(serverTime(t, base).Add(-age).UnixNano()), unix.NsecToTimespec(serverTime(t, base).Add(-age).UnixNano())}
 	require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, lockPath(base), times, 0))
 }
 
-// serverTime is the clock of the file system, whatever the bubble's is.
+// serverTime is the clock of the file system, independent of the bubble's.
 func serverTime(t *testing.T, base string) time.Time {
 	t.Helper()
 	now, err := open(t, fslock.Options{Base: base, FS: sharedFS()}).Now(t.Context())
@@ -124,9 +123,8 @@ func serverTime(t *testing.T, base string) time.Time {
 	return now
 }
 
-// The mark of a job that the server did not give is no proof that there is no job: while
-// it does not answer, a lock whose holder was killed is not taken from its job, however
-// long it has been silent.
+// A job file that the server did not return is no proof that there is no job: while the server does not
+// answer, a lock whose holder was killed is not taken over, however long it has sent no heartbeat.
 // Rule: job
 func TestUnansweredMarkIsNoProof(t *testing.T) {
 	for _, kind := range []string{"open", "read"} {
@@ -151,7 +149,7 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 	faulty := sharedFS()
 	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, source.StalePolicy{})
 	faulty.Inject(denyingAt(kind, ".job", errno, -1))
-	for range 20 { // for more than the window
+	for range 20 { // longer than the window
 		_, err := o.Look(t.Context())
 		require.ErrorIs(t, err, errno)
 		require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
@@ -163,14 +161,14 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 	require.Contains(t, seen.Why, "its job lives")
 }
 
-// A heartbeat counts from when it was sent: however slow the answer is, the holder trusts its
-// lock no longer than others do.
+// A heartbeat counts from when it was sent: however slow the reply is, the holder does not trust its lock
+// for longer than others do.
 // Rule: validity
 func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	for name, c := range map[string]struct {
-		waits time.Duration // before it gets the lock
-		kind  string        // what is answered slowly
+		waits time.Duration // before it acquires the lock
+		kind  string        // the operation whose reply is slow
 	}{
 		"the directory is made":           {0, "mkdir"},
 		"its file is made":                {0, "opendurable"},
@@ -201,7 +199,7 @@ func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 	}
 }
 
-// A watched directory that was emptied is no lock any more.
+// A watched directory that was emptied is not a lock any more.
 // Rule: I3
 func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -216,7 +214,7 @@ func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 	require.Equal(t, again.Record().Token, seen.Record.Token)
 }
 
-// A directory that cannot be listed is not taken for an empty one.
+// A directory that cannot be listed does not count as empty.
 // Rule: orphan
 func TestLookAtALimboThatCannotBeListed(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -229,7 +227,7 @@ func TestLookAtALimboThatCannotBeListed(t *testing.T) {
 	require.True(t, look(t, o).Limbo)
 }
 
-// The first look reports for how long the holder has been silent.
+// The first look reports for how long the holder has sent no heartbeat.
 // Rule: silence
 func TestLookTellsTheSilence(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -239,8 +237,8 @@ func TestLookTellsTheSilence(t *testing.T) {
 	require.GreaterOrEqual(t, seen.Silence, time.Minute-time.Second)
 }
 
-// The directory of the numbers may be tidied away while it is open: it is made again, and
-// the numbers begin anew. Any other answer is passed on.
+// The directory of the fence numbers may be removed while it is open: it is made again, and the numbers
+// start over. Any other error is returned.
 // Rule: fence
 func TestFenceWhoseDirectoryIsGone(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
@@ -255,7 +253,7 @@ func TestFenceWhoseDirectoryIsGone(t *testing.T) {
 	fence(t, lease)
 }
 
-// The directory in which the clock is read may be removed while it is open: it is made again.
+// The directory used to read the clock may be removed while it is open: it is made again.
 // Rule: server-clock
 func TestClockWhoseDirectoryIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})

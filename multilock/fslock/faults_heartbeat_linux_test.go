@@ -16,12 +16,12 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// tick is longer than file systems take to give a change another time than the one before.
+// tick is longer than the step of the times of file systems.
 const tick = 20 * time.Millisecond
 
 func lockedPath(base string) string { return filepath.Join(lockPath(base), sweptName+".locked") }
 
-// beating is a lease that has given signs of life, the last of them some time ago.
+// beating is a lease that has sent heartbeats, the last of them some time ago.
 func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source, lease source.Lease) {
 	t.Helper()
 	base, faulty, src = contested(t, scene{})
@@ -33,8 +33,8 @@ func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source,
 	return base, faulty, src, lease
 }
 
-// A breaker has died between its two removals, or has not come to the second yet: the
-// directory can still be touched. Or the directory is gone.
+// A breaker has died between its two removals, or has not yet made the second one: the directory can still
+// be touched. Or the directory is gone.
 // Rule: heartbeat, loss
 func TestHolderNoticesThatItsLockIsGone(t *testing.T) {
 	for _, h := range holdings() {
@@ -47,8 +47,8 @@ func TestHolderNoticesThatItsLockIsGone(t *testing.T) {
 	}
 }
 
-// A tidy administrator moves what looks left over; a server may forget a rename. The
-// lock is whole then, but its name is free.
+// An administrator moves what looks like a leftover, or a server loses a rename. The lock is then intact,
+// but its name is free.
 // Rule: heartbeat, loss
 func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
 	for _, h := range holdings() {
@@ -56,8 +56,8 @@ func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
 	}
 }
 
-// requireLostWhenMoved moves the lock away. Once the holder knows, it gets nothing any
-// more that only a holder gets, and its release does not disturb a successor.
+// requireLostWhenMoved moves the lock away. Once the holder knows, every call that only a holder may make
+// fails, and its release does not affect a later holder.
 func requireLostWhenMoved(t *testing.T, h holding) {
 	t.Helper()
 	base, faulty, lease := h.hold(t)
@@ -86,8 +86,7 @@ func TestHolderMayNotLookIntoTheGroup(t *testing.T) {
 	require.Positive(t, refused, "nobody looked: nothing is shown")
 }
 
-// touching does something to the lock when the holder has looked at its directory and
-// is about to touch it.
+// touching calls f after the holder has checked its directory, right before it touches it.
 func touching(f func()) faultfs.Injector {
 	return at("touch", faultfs.Before, "", func(faultfs.Op) error {
 		f()
@@ -95,7 +94,7 @@ func touching(f func()) faultfs.Injector {
 	})
 }
 
-// A local file system lets a directory be touched that is gone.
+// A local file system allows touching a directory that is gone.
 // Rule: heartbeat
 func TestDirectoryGoesBeforeTheTouch(t *testing.T) {
 	base, faulty, _, lease := beating(t)
@@ -103,9 +102,9 @@ func TestDirectoryGoesBeforeTheTouch(t *testing.T) {
 	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
-// The one change that a holder cannot see at its next heartbeat: the lock file goes between its
-// look and its touch, and the directory stays. The lock is free then. As soon as another takes
-// it, the holder knows.
+// One change is invisible to the holder at its next heartbeat: the lock file is removed between its look
+// and its touch, and the directory stays. The lock is then free. As soon as another process acquires it,
+// the holder knows.
 // Rule: heartbeat
 func TestDirectoryIsEmptiedBeforeTheTouch(t *testing.T) {
 	base, faulty, src, lease := beating(t)
@@ -117,7 +116,7 @@ func TestDirectoryIsEmptiedBeforeTheTouch(t *testing.T) {
 	require.NoError(t, next.Renew(t.Context()))
 }
 
-// What the holder itself does in the directory is no reason to lose the lock.
+// The holder's own changes in the directory do not make it lose the lock.
 // Rule: heartbeat
 func TestHolderChangesItsOwnDirectory(t *testing.T) {
 	base, _, _, lease := beating(t)
@@ -125,13 +124,13 @@ func TestHolderChangesItsOwnDirectory(t *testing.T) {
 	for range 3 {
 		require.NoError(t, lease.Renew(t.Context()))
 	}
-	time.Sleep(20 * time.Millisecond) // a tick of the kernel's clock: within one, times do not show it
+	time.Sleep(20 * time.Millisecond) // a tick of the kernel's clock: changes within one tick are invisible
 	require.NoError(t, os.Remove(lockedPath(base)))
 	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
-// The times that another look on this host brought are not those that the touch left. What they
-// hide is found at a later heartbeat.
+// The times from another look on this host are not those that the touch left. What they hide is found at a
+// later heartbeat.
 // Rule: heartbeat
 func TestHarmBeforeTheTouchComesToLight(t *testing.T) {
 	for name, harm := range map[string]func(base string) error{
@@ -148,8 +147,8 @@ func TestHarmBeforeTheTouchComesToLight(t *testing.T) {
 	}
 }
 
-// A mark that comes while the lock is being released comes after it: between the two
-// removals it would be left in the way of the next one.
+// A job file that is written during the release waits for the release: between the two removals it would
+// block the next lock.
 // Rule: release, job
 func TestMarkWhileTheLockIsReleased(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -165,7 +164,7 @@ func TestMarkWhileTheLockIsReleased(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
 }
 
-// The note of an attempt that is over can be taken back, and another can follow.
+// The job file of an attempt that is over can be removed, and another can follow.
 // Rule: job
 func TestMarkIsTakenBack(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -182,8 +181,8 @@ func TestMarkIsTakenBack(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
 }
 
-// A lock that was moved, or whose rename the server has forgotten, is whole, and nowhere:
-// a successor draws smaller numbers. So its holder gets none.
+// A lock that was moved, or whose rename the server has lost, is intact, but not in its place: a later
+// holder draws smaller numbers. So its holder gets none.
 // Rule: fence, loss
 func TestNoFenceForALockThatWasMoved(t *testing.T) {
 	for _, h := range holdings() {
@@ -201,10 +200,10 @@ func TestNoFenceForALockThatWasMoved(t *testing.T) {
 	}
 }
 
-// often is how many signs of life a holder gives until it has looked at everything.
+// often is how many heartbeats a holder sends until it has made every check.
 const often = 10
 
-// lostWithin gives signs of life until one says that the lock is lost.
+// lostWithin sends heartbeats until one reports that the lock is lost.
 func lostWithin(t *testing.T, lease source.Lease) error {
 	t.Helper()
 	for range often {
@@ -217,8 +216,8 @@ func lostWithin(t *testing.T, lease source.Lease) error {
 	return nil
 }
 
-// If the base or the group is moved, the locks in it move, too. Their holders notice, whether or
-// not others have made it again.
+// If the base or the group is moved, its locks move, too. Their holders notice, whether or not the
+// directory was made again.
 // Rule: heartbeat, loss
 func TestHolderNoticesThatTheWayToItsLockLeadsElsewhere(t *testing.T) {
 	above := func(base string) string { return base }
@@ -241,7 +240,7 @@ func TestHolderNoticesThatTheWayToItsLockLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// The path to the base is the one from where this process was when it opened it.
+// The path to the base is relative to the working directory at the time of opening.
 // Rule: heartbeat
 func TestHolderGoesElsewhere(t *testing.T) {
 	base := fresh(t)
@@ -259,7 +258,7 @@ func TestHolderGoesElsewhere(t *testing.T) {
 	}
 }
 
-// What cannot be looked up proves nothing: neither the base nor, in it, the group.
+// A failed lookup of the base or of the group proves nothing.
 // Rule: heartbeat
 func TestHolderMayNotLookUpTheBase(t *testing.T) {
 	for kind, path := range map[string]string{"opendir": ".", "statname": fslock.DefaultGroup} {
@@ -278,7 +277,7 @@ func TestHolderMayNotLookUpTheBase(t *testing.T) {
 	}
 }
 
-// A group that does not answer proves no loss, either.
+// A group that does not answer does not prove a loss either.
 // Rule: heartbeat
 func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
 	for kind, path := range map[string]string{"stat": "", "statname": sweptName} {
@@ -292,8 +291,8 @@ func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A lock may be found dead, and its group be moved before it is broken. It is broken all the
-// same; that the group is gone is no error.
+// A lock may be found dead, and its group moved before the break. It is broken all the same; that the group
+// is gone is not an error.
 // Rule: break
 func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
 	base := fresh(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// ageStaged makes all that is staged older than the janitor lets it get.
+// ageStaged makes everything staged older than the janitor's limit.
 func ageStaged(t *testing.T, base string) {
 	t.Helper()
 	staging := filepath.Join(base, ".multilock", "staging")
@@ -29,8 +29,8 @@ func ageStaged(t *testing.T, base string) {
 	}
 }
 
-// N11: a contender that was suspended for a day was swept. When it goes on it must not take the
-// lock with an empty directory, which anybody could replace.
+// N11: a contender that was suspended for a day was swept. When it resumes it must not acquire the lock
+// with an empty directory, which any process could replace.
 // Rule: staging, stopped
 func TestPausedContenderIsSwept(t *testing.T) {
 	for _, s := range modes() {
@@ -51,8 +51,8 @@ func TestPausedContenderIsSwept(t *testing.T) {
 	}
 }
 
-// N11: at whichever of the janitor's operations the contender goes on, it gets
-// the lock, with its file in it, and the janitor leaves that alone.
+// N11: at whichever of the janitor's operations the contender resumes, it acquires the lock, with its file
+// in it, and the janitor does not touch that.
 // Rule: staging, stopped
 func TestPausedContenderGoesOnWhileItIsSwept(t *testing.T) {
 	for n := 0; ; n++ {
@@ -89,8 +89,8 @@ func runJanitorRace(t *testing.T, n int) (ended bool) {
 	return false
 }
 
-// What a dead process of this host has staged is swept at once; what may be another host's only
-// after a day. Both say why.
+// Leftovers of a dead process of this host are swept at once; those that may be another host's only after a
+// day. Both have a reason.
 // Rule: staging
 func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -110,7 +110,7 @@ func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EACCES, "without the clock nobody knows how old they are")
 }
 
-// What cannot be removed is reported, and swept the next time.
+// A leftover that cannot be removed is reported, and swept the next time.
 // Rule: staging
 func TestSweepThatFails(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
@@ -135,9 +135,9 @@ func TestSweepThatFails(t *testing.T) {
 	}
 }
 
-// A user who can write to staging can put there what it may not remove, and wait for somebody who
-// may. What multilock did not leave behind stays as it is, and is named; that is no error, and
-// keeps nothing else from being swept.
+// A user who can write to staging can put entries there that it may not remove, so that another user
+// removes them. Entries that multilock did not leave stay as they are, and are reported; they are not an
+// error, and do not prevent sweeping the others.
 // Rule: staging
 func TestSweepLeavesAloneWhatIsNotOurs(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -174,8 +174,8 @@ func TestSweepLeavesAloneWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// A tree may have the very names that multilock gives, and be moved to staging by a user who
-// could not remove it: what is in it decides.
+// A tree may use the protocol's names, and be moved to staging by a user who could not remove it: its
+// content decides.
 // Rule: staging
 func TestSweepLeavesAloneTreesWithOurNames(t *testing.T) {
 	for what, files := range map[string]map[string]string{
@@ -216,7 +216,7 @@ func TestSweepLeavesAloneTreesWithOurNames(t *testing.T) {
 	}
 }
 
-// What crashes leave is ours, also where a file was cut.
+// Leftovers of crashes are ours, even if a file is truncated.
 // Rule: staging, I3
 func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	record := string(recordOf(t))
@@ -252,7 +252,7 @@ func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// recordOf are the bytes of a lock file.
+// recordOf returns the bytes of a lock file.
 func recordOf(t *testing.T) []byte {
 	t.Helper()
 	src := open(t, fslock.Options{Base: t.TempDir()})
@@ -262,9 +262,9 @@ func recordOf(t *testing.T) []byte {
 	return record
 }
 
-// The server can leave a directory under both its names (a rename in two steps, and a crash
-// between them). The janitor must not empty a lock, nor a directory of which the server did not
-// say whether it is a lock in place.
+// The server can leave a directory under both its names (a rename in two steps, and a crash between them).
+// The janitor must not empty a lock, nor a directory if the server did not report whether it is a lock in
+// place.
 // Rule: staging, I2
 func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
 	for n := range 64 {
@@ -294,9 +294,8 @@ func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
 	require.Fail(t, "it does not end")
 }
 
-// A file that a breaker has removed while another process of its host had it open stays in
-// staging until that process closes it: the NFS client lets nobody remove it, so no janitor
-// tries.
+// If a breaker removes a file that another process of its host has open, the file stays in staging until
+// that process closes it: the NFS client does not let any process remove it, so no janitor tries.
 // Rule: staging, break
 func TestJanitorLeavesWhatIsStillRead(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -314,8 +313,7 @@ func TestJanitorLeavesWhatIsStillRead(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// N21: a file system that breaks a rule is refused, with the rule's name, and
-// tested again the next time.
+// N21: a file system that breaks a rule is rejected, with the rule's name, and tested again the next time.
 // Rule: fs-test
 func TestFileSystemsThatBreakARule(t *testing.T) {
 	for name, f := range map[string]struct {
@@ -359,8 +357,8 @@ func TestFileSystemsThatBreakARule(t *testing.T) {
 	}
 }
 
-// N21: a host's test proves nothing for another host, whose client or mount may differ: each runs
-// the test, and keeps a mark of its own.
+// N21: a host's test proves nothing for another host, whose client or mount may differ: each host runs the
+// test, and keeps its own mark.
 // Rule: fs-test
 func TestEachHostTriesItsOwnMount(t *testing.T) {
 	base := fresh(t)
@@ -382,7 +380,7 @@ func TestEachHostTriesItsOwnMount(t *testing.T) {
 	require.Len(t, namesIn(t, filepath.Join(base, ".multilock")), 3, "staging, and a mark for each host")
 }
 
-// breaking does something else before an operation is carried out.
+// breaking replaces an operation.
 func breaking(kind string, instead func(faultfs.Op) error) faultfs.Injector {
 	return at(kind, faultfs.Before, "", instead)
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// committing is the rename that commits a result, or forgets it, in the given phase.
+// committing is the rename that commits or removes a result, in the given phase.
 func committing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
 	return at("rename", phase, resultPath(base), verdict)
 }
 
-// held is a lock that is held, in a place with faults.
+// held is a held lock, in a place with faults.
 func held(t *testing.T, s scene) (base string, faulty *faultfs.FS, lease source.Lease) {
 	t.Helper()
 	base, faulty, src := contested(t, s)
@@ -36,7 +36,7 @@ func tryCommit(t *testing.T, lease source.Lease, attempt int) error {
 	return committer(lease).Commit(t.Context(), ended(lease.Record(), attempt, 0))
 }
 
-// breakByForce takes the lock away from its holder.
+// breakByForce breaks the lock of a live holder.
 func breakByForce(t *testing.T, s scene, base string) {
 	t.Helper()
 	src := open(t, fslock.Options{Base: base, FS: sharedFS(), LegacyPeers: s.legacy})
@@ -44,8 +44,7 @@ func breakByForce(t *testing.T, s scene, base string) {
 	require.NoError(t, err)
 }
 
-// A rename whose reply was lost, and whose repetition found nothing, has
-// committed the result all the same.
+// A rename whose reply was lost, and whose repetition found nothing, has committed the result all the same.
 // Rule: commit
 func TestLostReplyOfTheCommit(t *testing.T) {
 	for _, s := range modes() {
@@ -62,8 +61,8 @@ func TestLostReplyOfTheCommit(t *testing.T) {
 	}
 }
 
-// An outcome is no answer if the lock cannot be verified: there may be another holder by now, and
-// its result.
+// An outcome does not count if the lock cannot be verified: there may be another holder by now, with its
+// own result.
 // Rule: outcome
 func TestOutcomeThatCannotBeVerified(t *testing.T) {
 	for _, attempts := range []int{0, 1} {
@@ -97,8 +96,8 @@ func TestFalseSuccessOfTheCommit(t *testing.T) {
 	require.ErrorIs(t, tryCommit(t, lease, 2), source.ErrLost)
 }
 
-// The mount gave up on the rename, and the server carries it out later: at any of
-// the operations that follow, or after all of them. What Commit says stays true.
+// The mount gave up on the rename, and the server carries it out later: at any of the operations that
+// follow, or after all of them. The answer of Commit remains true.
 // Rule: commit, I4
 func TestCommitThatIsCarriedOutLater(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT} {
@@ -131,7 +130,7 @@ func runLateCommit(t *testing.T, errno syscall.Errno, delay int) (over bool) {
 	return over
 }
 
-// A commit that cannot be taken back is neither a success nor a failure.
+// A commit that cannot be withdrawn is neither a success nor a failure.
 // Rule: commit, I4
 func TestCommitThatCannotBeTakenBack(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
@@ -144,7 +143,7 @@ func TestCommitThatCannotBeTakenBack(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// Once its lock is broken, a holder commits and forgets nothing any more, wherever it was.
+// Once its lock is broken, a holder can neither commit nor remove a result, at any step.
 // Rule: commit, forget, I7
 func TestCommitOfABrokenHolder(t *testing.T) {
 	for _, s := range modes() {
@@ -169,8 +168,8 @@ func TestCommitOfABrokenHolder(t *testing.T) {
 	}
 }
 
-// A holder that writes its result while the lock is being broken keeps the directory from
-// becoming free: it commits, or leaves an orphaned entry that any contender may clear.
+// If a holder writes its result while the lock is being broken, the directory does not become free: it
+// commits, or leaves an orphaned entry that any contender may clear.
 // Rule: commit, break
 func TestResultWrittenDuringABreak(t *testing.T) {
 	for _, s := range modes() {
@@ -189,8 +188,8 @@ func TestResultWrittenDuringABreak(t *testing.T) {
 	}
 }
 
-// A result that could not be written is not recorded, and not in the way. On a local filesystem a
-// disk error is met before the result has its name, so no reader has seen it.
+// A result that could not be written is not recorded, and blocks nothing. On a local filesystem a disk
+// error occurs before the result has its name, so no reader has seen it.
 // Rule: commit
 func TestResultThatCannotBeWritten(t *testing.T) {
 	nfs, local := vfs.FileSystem{Type: "test", NFS: true}, vfs.FileSystem{Type: "test", Local: true}
@@ -251,8 +250,7 @@ func TestResultsAreRemovedMeanwhile(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// While a process reads a result on its own host, NFS keeps a replaced result under a name of its
-// own.
+// While a process on its host reads a result, NFS keeps a replaced result under another name.
 // Rule: readers
 func TestSillyRenamedResultIsNoName(t *testing.T) {
 	base, _, lease := held(t, scene{})
@@ -263,8 +261,8 @@ func TestSillyRenamedResultIsNoName(t *testing.T) {
 	require.Equal(t, []string{sweptName}, names)
 }
 
-// A result whose name is not on stable storage may be gone after a crash: it is not reported as
-// recorded, whether the rename was answered or its reply was lost.
+// A result whose name is not on stable storage may be gone after a crash: it is not reported as recorded,
+// whether the rename was answered or its reply was lost.
 // Rule: commit
 func TestErrorOfTheDiskAfterTheResultHasItsName(t *testing.T) {
 	for name, also := range map[string]faultfs.Injector{
@@ -289,7 +287,7 @@ func answersLate(kind string, errno syscall.Errno) faultfs.Injector {
 	return at(kind, faultfs.After, "", answering(errno))
 }
 
-// An entry on the way of a result that cannot be read, made or removed is reported as such.
+// An entry that blocks a result and cannot be read, made or removed is reported.
 // Rule: commit, outcome
 func TestCommitMeetsAnError(t *testing.T) {
 	result := sweptName + ".result"
@@ -325,7 +323,7 @@ func TestCommitMeetsAnError(t *testing.T) {
 	}
 }
 
-// A client that calls a failure a success does not make a result forgotten.
+// If a client reports a failure as success, the result does not count as removed.
 // Rule: forget
 func TestFalseSuccessOfForgetting(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
@@ -336,7 +334,7 @@ func TestFalseSuccessOfForgetting(t *testing.T) {
 	release(t, lease)
 }
 
-// A missing permission is an error of the question, and never "there is none".
+// A missing permission is an error, and never means that there is no result.
 // Rule: outcome
 func TestOutcomeMeetsAnError(t *testing.T) {
 	for _, kind := range []string{"mkdir", "open"} {
@@ -349,8 +347,8 @@ func TestOutcomeMeetsAnError(t *testing.T) {
 	}
 }
 
-// What may yet move a probe's directory away would take along what is committed in its place:
-// then there is no answer, and the job is not run.
+// A delayed rename of a probe's directory could take along a result that is committed in its place: in that
+// case there is no answer, and the job is not run.
 // Rule: outcome
 func TestOutcomeIsInDoubtIfItsProbeIs(t *testing.T) {
 	_, faulty, lease := held(t, scene{})
@@ -362,7 +360,7 @@ func TestOutcomeIsInDoubtIfItsProbeIs(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
-// One that stays where it is would be in the way of the result: the job is not run then, either.
+// A directory that stays in place would block the result: the job is not run in that case either.
 // Rule: outcome
 func TestOutcomeIfItsProbeStays(t *testing.T) {
 	_, faulty, lease := held(t, scene{})
@@ -374,7 +372,7 @@ func TestOutcomeIfItsProbeStays(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
-// A directory that a probe left in the lock's is removed with the lock, by a release and by a
+// A directory that a probe left in the lock's directory is removed with the lock, by a release and by a
 // breaker.
 // Rule: outcome, release, break
 func TestProbeThatIsLeftInTheLock(t *testing.T) {

@@ -18,15 +18,14 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// memory is what the client knows: the directory that was called by the lock's name.
-// "" is that there was none.
+// memory is what the client has cached: the directory that had the lock's name, "" if there was none.
 type memory struct {
 	on  atomic.Bool
 	dir string
 }
 
-// rememberingDir is of a client that answers with what it knows of the lock's name, once
-// it was told to, until it has asked for the group's attributes.
+// rememberingDir is a client that answers from its cache for the lock's name, once that is switched on,
+// until it has fetched the group's attributes.
 type rememberingDir struct {
 	vfs.Dir
 	memory *memory
@@ -49,9 +48,8 @@ func (d rememberingDir) Stat() (vfs.Info, error) {
 	return d.Dir.Stat()
 }
 
-// The read-back may find what the client remembers: that there was no lock, or the one before.
-// Neither is believed before the server was asked: a contender whose own lock is in place would
-// leave it there, with nobody to renew it.
+// The read-back may find what the client has cached: no lock, or an earlier one. Neither counts before the
+// server was asked: otherwise a contender whose own lock is in place would leave it there without a holder.
 // Rule: rename
 func TestReadBackAsksTheServerBeforeItBelievesOtherwise(t *testing.T) {
 	for name, before := range map[string]bool{"that there was no lock": false, "the lock that was there before": true} {
@@ -82,8 +80,8 @@ func TestReadBackAsksTheServerBeforeItBelievesOtherwise(t *testing.T) {
 	}
 }
 
-// oneHandleDir is of a file system in which every file has the same handle, as each may
-// get that of one which is gone where nobody counts generations.
+// oneHandleDir is a file system in which every file has the same handle, as a file may get the handle of a
+// removed one where the server does not count generations.
 type oneHandleDir struct{ vfs.Dir }
 
 func (d oneHandleDir) OpenDurable(name string, mode uint32) (vfs.File, error) {
@@ -100,8 +98,8 @@ type oneHandleFile struct{ vfs.File }
 
 func (oneHandleFile) Handle() (vfs.Handle, error) { return "it", nil }
 
-// A contender is suspended between its rename and the read-back for long enough to be taken for
-// dead. It then finds its successor's lock, and a handle proves nothing any more.
+// A contender is suspended between its rename and the read-back for long enough to be judged dead. It then
+// finds its successor's lock, and a handle proves nothing any more.
 // Rule: rename, stopped
 func TestSuccessorHasTheSameHandle(t *testing.T) {
 	base := fresh(t)
@@ -123,8 +121,8 @@ func TestSuccessorHasTheSameHandle(t *testing.T) {
 	require.NoError(t, successor.Renew(t.Context()))
 }
 
-// A handle that comes so late that another may have had the lock since proves nothing: the file
-// is read.
+// A handle that comes so late that another process may have held the lock since proves nothing: the file is
+// read.
 // Rule: rename
 func TestHandleThatComesLate(t *testing.T) {
 	_, faulty, src := contested(t, scene{})
@@ -141,7 +139,7 @@ func TestHandleThatComesLate(t *testing.T) {
 	require.True(t, read)
 }
 
-// oldDir is of a client that enters the directories of these names as they were at first.
+// oldDir is a client that enters the directories of these names as they were at first.
 type oldDir struct {
 	vfs.Dir
 	were map[string]vfs.Dir
@@ -160,8 +158,8 @@ func (d oldDir) Enter(name string) (vfs.Dir, error) {
 	return vfs.OS{}.OpenDir(fmt.Sprintf("/proc/self/fd/%d", number))
 }
 
-// A directory that a client remembers may be gone, and another in its place, when a process
-// begins: a call in it fails, and it is opened anew.
+// A directory in a client's cache may be gone, and another in its place, when a process starts: a call in
+// it fails, and it is opened again.
 // Rule: stale-names
 func TestDirectoryIsRememberedThatIsGone(t *testing.T) {
 	base, _, before := contested(t, scene{})
@@ -178,7 +176,7 @@ func TestDirectoryIsRememberedThatIsGone(t *testing.T) {
 		t.Cleanup(func() { _ = dir.Close() })
 		were[filepath.Base(path)] = dir
 	}
-	delete(were, "groups") // of which only what is in it is looked at
+	delete(were, "groups") // only its entries are looked at
 	for _, gone := range []string{"staging", "groups", "../.locks"} {
 		require.NoError(t, os.RemoveAll(filepath.Join(private, gone)))
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// byPath is a file system that finds what is open by its path, as libfuse does: a file that
-// is removed while it is open gets another name until it is closed.
+// byPath is a file system that finds open files by path, as libfuse does: a file that is removed while it
+// is open gets another name until it is closed.
 func byPath() *faultfs.FS {
 	fs := faultfs.New(vfs.OS{}, nil)
 	fs.Describe(vfs.FileSystem{Type: "test", ManyClocks: true})
@@ -38,8 +38,8 @@ func byPath() *faultfs.FS {
 	return fs
 }
 
-// Going by paths is safe for one host. A second host is refused, and from then on the first, too,
-// which cannot know whether the second was; until a user says that it is gone.
+// Access by path is safe for one host. A second host is rejected, and from then on the first, too, which
+// cannot know whether the second was; until a user declares that the second is gone.
 // Rule: none (docs/filesystems.md)
 func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 	base := fresh(t)
@@ -68,7 +68,7 @@ func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 	require.NoError(t, try(here))
 }
 
-// Where two names are one file, two jobs would share a result, and one of them would never run.
+// If two names are one file, two jobs would share a result, and one of them would never run.
 // Rule: base
 func TestNamesThatAreOneAreRefused(t *testing.T) {
 	fs := faultfs.New(vfs.OS{}, func(op faultfs.Op) error {
@@ -83,12 +83,12 @@ func TestNamesThatAreOneAreRefused(t *testing.T) {
 	})
 	_, err := multilock.TryAcquire(within(t), open(t, fslock.Options{Base: fresh(t), FS: fs}), sweptName, multilock.Options{})
 	require.ErrorIs(t, err, source.ErrInvalid)
-	require.ErrorContains(t, err, "names that differ in upper and lower case alone are one there")
+	require.ErrorContains(t, err, "names that differ only in case are one name there")
 	require.ErrorContains(t, err, "multilock help filesystems")
 }
 
-// Where hosts date what they write, a time that lies hours back says only whom to suspect:
-// a holder is watched for its whole TTL.
+// Where hosts date what they write, a time hours in the past only makes a holder suspect: it is watched for
+// its whole TTL.
 // Rule: I5
 func TestAgesProveNothingWhereHostsDateThem(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {

@@ -19,7 +19,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// readings are all that can be asked of a source without changing a lock.
+// readings are all reads of a source that do not change a lock.
 func readings() map[string]func(context.Context, *fslock.Source) error {
 	return map[string]func(context.Context, *fslock.Source) error{
 		"names":   func(ctx context.Context, s *fslock.Source) error { _, err := s.Names(ctx); return err },
@@ -68,9 +68,8 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 	}
 }
 
-// spared are the errors of which a reading need not tell: of what is closed or removed
-// after use, of the clock, without which a verdict still says what it rests on, and of one
-// file in many that may be gone by then.
+// spared are the errors that a reading may ignore: of closing or removing after use, of the clock, without
+// which a verdict still has a reason, and of one file among many that may be gone by then.
 func spared(reading string, op faultfs.Op) bool {
 	switch {
 	case op.Kind == "close", op.Kind == "file.close", op.Kind == "rmdir" && strings.HasSuffix(op.Path, ".clock"):
@@ -83,7 +82,7 @@ func spared(reading string, op faultfs.Op) bool {
 	return false
 }
 
-// read is a base directory in which there is something to each reading.
+// read is a base directory with data for each reading.
 func read(t *testing.T) (base string) {
 	t.Helper()
 	base, _, src := contested(t, scene{})
@@ -97,8 +96,7 @@ func read(t *testing.T) (base string) {
 	return base
 }
 
-// eachOperation makes one operation of each reading after the other fail, and checks what
-// the reading answers.
+// eachOperation makes each operation of each reading fail in turn, and checks the result of the reading.
 func eachOperation(t *testing.T, errno syscall.Errno, check func(t *testing.T, reading string, met faultfs.Op, err error)) {
 	base := read(t)
 	for name, ask := range readings() {
@@ -115,7 +113,7 @@ func eachOperation(t *testing.T, errno syscall.Errno, check func(t *testing.T, r
 	}
 }
 
-// readingWithFault makes the n-th operation of a reading fail, and says which that was.
+// readingWithFault makes the n-th operation of a reading fail, and returns that operation.
 func readingWithFault(t *testing.T, base string, n int, errno syscall.Errno, ask func(context.Context, *fslock.Source) error) (met faultfs.Op, err error) {
 	t.Helper()
 	faulty := sharedFS()
@@ -134,7 +132,7 @@ func readingWithFault(t *testing.T, base string, n int, errno syscall.Errno, ask
 	return met, err
 }
 
-// Every error of the system is reported: half an answer would look like a whole one.
+// Every system error is reported: a partial answer would look complete.
 // Rule: readers, barrier
 func TestReadersAreToldOfEveryError(t *testing.T) {
 	eachOperation(t, syscall.EIO, func(t *testing.T, reading string, met faultfs.Op, err error) {
@@ -144,8 +142,8 @@ func TestReadersAreToldOfEveryError(t *testing.T) {
 	})
 }
 
-// A directory that was removed, or removed and made again, is no error; except the base itself,
-// and the clock, which is read anew the next time.
+// A directory that was removed, or removed and made again, is not an error; except the base itself, and the
+// clock, which is read again the next time.
 // Rule: stale-names, readers
 func TestReadersOutliveWhatIsRemoved(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ESTALE, syscall.ENOENT} {
@@ -162,14 +160,14 @@ func TestReadersOutliveWhatIsRemoved(t *testing.T) {
 	}
 }
 
-// useAll makes each use of a source that there is.
+// useAll makes every use of a source.
 func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 	t.Helper()
 	ctx := t.Context()
 	claim := longClaim()
 	claim.Job = true
 	c := contend(t, src, sweptName, claim)
-	_ = c.Wake() // there is none where others may not be told
+	_ = c.Wake() // nil if there are no notifications
 	lease := try(t, c)
 	closed(t, c)
 	require.NoError(t, lease.Renew(ctx))
@@ -222,7 +220,7 @@ func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 	require.NoError(t, err)
 }
 
-// A process may hold thousands of locks one after the other: nothing stays open behind them.
+// A process may hold thousands of locks one after the other: none leaves a descriptor open.
 // Rule: none (descriptors)
 func TestNothingStaysOpen(t *testing.T) {
 	for name, legacy := range map[string]bool{"plain": false, "legacy peers": true} {
@@ -237,8 +235,8 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 }
 
-// What a source has open of .multilock may be removed, as a whole or in part, and made again by
-// others. One call may still find it gone; all later calls go on with what is there then.
+// Directories of .multilock that a source has open may be removed, completely or partly, and made again by
+// other processes. One call may still fail; all later calls use the new ones.
 // Rule: stale-names
 func TestPrivateDirectoryIsRemovedUnderTheSource(t *testing.T) {
 	for _, part := range []string{"", "staging", "groups"} {
@@ -255,7 +253,7 @@ func TestPrivateDirectoryIsRemovedUnderTheSource(t *testing.T) {
 	}
 }
 
-// Only files of the history are read, and of those only what is asked for.
+// Only files of the history are read, and only the requested events.
 // Rule: history
 func TestHistoryIsWhatIsAskedFor(t *testing.T) {
 	base := fresh(t)
@@ -276,7 +274,7 @@ func TestHistoryIsWhatIsAskedFor(t *testing.T) {
 	require.Equal(t, []string{"noon", "evening"}, names)
 }
 
-// What a living process has staged stays, however long it has been waiting.
+// What a live process has staged stays, however long it has been waiting.
 // Rule: staging
 func TestLeftoverOfSomebodyWhoLives(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -287,7 +285,7 @@ func TestLeftoverOfSomebodyWhoLives(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 	require.False(t, left[0].Dead, left[0].Why)
-	require.Contains(t, left[0].Why, "at work")
+	require.Contains(t, left[0].Why, "the process that made it is alive")
 	swept, err := src.Sweep(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, swept)

@@ -18,13 +18,13 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// holding is a lease as it may be when something happens to it.
+// holding is a kind of lease on which a test acts.
 type holding struct {
 	name string
 	kind vfs.FileSystem
-	// signs says that it has given signs of life.
+	// signs means that it has sent heartbeats.
 	signs bool
-	// blind says that a release looks at nothing before it removes the lock file.
+	// blind means that a release checks nothing before it removes the lock file.
 	blind bool
 }
 
@@ -32,18 +32,18 @@ func holdings() []holding {
 	nfs, local := vfs.FileSystem{Type: "test", NFS: true}, vfs.FileSystem{Type: "test", Local: true}
 	return []holding{
 		{name: "nfs, for a moment", kind: nfs, blind: true},
-		{name: "nfs, with signs of life", kind: nfs, signs: true},
+		{name: "nfs, with heartbeats", kind: nfs, signs: true},
 		{name: "local, for a moment", kind: local},
-		{name: "local, with signs of life", kind: local, signs: true},
+		{name: "local, with heartbeats", kind: local, signs: true},
 	}
 }
 
-// allHoldings are also those where it cannot be seen whether a file is another one by now.
+// allHoldings adds one for which it is unknown whether a file was replaced.
 func allHoldings() []holding {
 	return append(holdings(), holding{name: "another, for a moment", kind: vfs.FileSystem{Type: "test", ManyClocks: true}})
 }
 
-// hold takes the lock in a base directory that has been used before.
+// hold acquires the lock in a base directory that has been used before.
 func (h holding) hold(t *testing.T) (base string, faulty *faultfs.FS, lease source.Lease) {
 	t.Helper()
 	base, faulty = fresh(t), faultfs.New(vfs.OS{}, nil)
@@ -58,9 +58,9 @@ func (h holding) hold(t *testing.T) (base string, faulty *faultfs.FS, lease sour
 	return base, faulty, lease
 }
 
-// The server carries the removal out, its reply is lost, a waiter takes the lock, and the client
-// sends the request again: it finds nothing. The lock was not broken. A release that has looked
-// knows that; one that has not must not say what it cannot know.
+// The server carries out the removal, its reply is lost, a waiter acquires the lock, and the client repeats
+// the request: it finds nothing. The lock was not broken. A release that has checked knows that; another
+// one must not claim it.
 // Rule: release
 func TestReleaseIsSentTwiceAroundAWaiter(t *testing.T) {
 	for _, h := range allHoldings() {
@@ -104,7 +104,7 @@ func removing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) 
 	return at("unlink", phase, lockedPath(base), verdict)
 }
 
-// Whether or not another has the lock by now, the release of a broken lock never reports success.
+// Whether or not another process holds the lock by now, the release of a broken lock never reports success.
 // Rule: release, loss
 func TestReleaseNeverHidesALoss(t *testing.T) {
 	for _, h := range allHoldings() {
@@ -128,16 +128,15 @@ func TestReleaseNeverHidesALoss(t *testing.T) {
 	}
 }
 
-// A Python peer makes the directory and fills it afterwards. Without --legacy-peers our rename
-// lands on that directory, and the peer's rename on our lock file. Our lock is lost then, and the
-// file there is the peer's.
+// A Python peer makes the directory and fills it later. Without --legacy-peers our rename replaces that
+// directory, and the peer's rename our lock file. Our lock is then lost, and the file there is the peer's.
 // Rule: python, loss
 func TestPeerRenamesItsFileOverOurs(t *testing.T) {
 	calls := map[string]func(source.Lease) error{
-		"sign of life": func(l source.Lease) error { return l.Renew(t.Context()) },
-		"fence":        func(l source.Lease) error { _, err := l.Fence(t.Context()); return err },
-		"outcome":      func(l source.Lease) error { _, err := committer(l).Outcome(t.Context()); return err },
-		"release":      func(source.Lease) error { return source.ErrLost },
+		"heartbeat": func(l source.Lease) error { return l.Renew(t.Context()) },
+		"fence":     func(l source.Lease) error { _, err := l.Fence(t.Context()); return err },
+		"outcome":   func(l source.Lease) error { _, err := committer(l).Outcome(t.Context()); return err },
+		"release":   func(source.Lease) error { return source.ErrLost },
 	}
 	for _, h := range holdings() {
 		for name, call := range calls {
@@ -166,8 +165,8 @@ func renamePeersFile(t *testing.T, base string) (content string) {
 	return content
 }
 
-// A lock that is lost because its directory was moved is removed with it, as long as the file
-// there is ours.
+// If a lock is lost because its directory was moved, its release removes the lock file there, as long as
+// the file is ours.
 // Rule: loss, I2
 func TestReleaseOfALostLockRemovesOnlyItsOwnFile(t *testing.T) {
 	for name, foreign := range map[string]bool{"ours": false, "a peer's": true} {
@@ -188,8 +187,8 @@ func TestReleaseOfALostLockRemovesOnlyItsOwnFile(t *testing.T) {
 	}
 }
 
-// The reply to the MKDIR of a staged lock was lost, and its repetition found the directory: its
-// name is secret, so that is no reason to fail.
+// The reply to the MKDIR of a staged lock was lost, and its repetition found the directory: its name is
+// random, so that is no reason to fail.
 // Rule: stage
 func TestLostReplyOfTheStaging(t *testing.T) {
 	for _, s := range modes() {
@@ -202,7 +201,7 @@ func TestLostReplyOfTheStaging(t *testing.T) {
 	}
 }
 
-// A server that always answers so is reported.
+// If the server always answers like that, the error is reported.
 // Rule: stage
 func TestStagingThatNeverSucceeds(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -212,8 +211,8 @@ func TestStagingThatNeverSucceeds(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// N9: on its reader's own host a leftover of NFS cannot be removed (EBUSY): it is
-// in the way as a holder is, until the reader closes it.
+// N9: on its reader's own host a leftover of NFS cannot be removed (EBUSY): it blocks the lock like a
+// holder, until the reader closes it.
 // Rule: orphan
 func TestLeftoverThatIsStillRead(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -235,7 +234,7 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// Its reader is named, and the lock is not called one that changes hands.
+// The message names its reader, and does not report a lock that changes hands.
 // Rule: orphan
 func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -255,9 +254,8 @@ func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// The reply to the rename that breaks a lock was lost, and its repetition found nothing, or the
-// mount gave up: the trash shows which breaker did it. So the history has the break, and nothing
-// is left.
+// The reply to the rename that breaks a lock was lost, and its repetition found nothing, or the mount gave
+// up: the trash shows which breaker did it. So the history has the break, and nothing is left over.
 // Rule: break
 func TestLostReplyOfABreak(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT} {

@@ -25,7 +25,7 @@ func modes() []scene { return []scene{{name: "plain"}, {name: "legacy peers", le
 
 func lockPath(base string) string { return filepath.Join(base, fslock.DefaultGroup, sweptName) }
 
-// contested is a base directory in use, and a source on it with faults.
+// contested is a used base directory, and a source on it with faults.
 func contested(t *testing.T, s scene) (base string, faulty *faultfs.FS, src *fslock.Source) {
 	t.Helper()
 	base, faulty = fresh(t), sharedFS()
@@ -34,12 +34,12 @@ func contested(t *testing.T, s scene) (base string, faulty *faultfs.FS, src *fsl
 	return base, faulty, src
 }
 
-// placing is the rename that takes the lock, in the given phase.
+// placing is the rename that acquires the lock, in the given phase.
 func placing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
 	return at("rename", phase, lockPath(base), verdict)
 }
 
-// times lets the first n verdicts pass, and none after them.
+// times applies the verdict to the first n operations.
 func times(n int, verdict func(faultfs.Op) error) func(faultfs.Op) error {
 	var count atomic.Int64
 	return func(op faultfs.Op) error {
@@ -54,7 +54,7 @@ func answering(err error) func(faultfs.Op) error {
 	return func(faultfs.Op) error { return err }
 }
 
-// requireOurs acquires the lock without waiting, and gives it back.
+// requireOurs acquires the lock without waiting, and releases it.
 func requireOurs(t *testing.T, base string, src *fslock.Source) {
 	t.Helper()
 	lock, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
@@ -64,7 +64,7 @@ func requireOurs(t *testing.T, base string, src *fslock.Source) {
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
 }
 
-// requireTheirs is refused because of the very lock that the lease stands for.
+// requireTheirs checks that the lease's lock is held.
 func requireTheirs(t *testing.T, base string, src *fslock.Source, lease source.Lease) {
 	t.Helper()
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
@@ -75,8 +75,8 @@ func requireTheirs(t *testing.T, base string, src *fslock.Source, lease source.L
 	require.NoError(t, lease.Renew(t.Context()))
 }
 
-// N2: the rename took effect, its reply was lost, and what arrives is the error
-// of its repetition, or that of a timeout.
+// N2: the rename took effect, its reply was lost, and the client gets the error of its repetition, or a
+// timeout.
 // Rule: rename
 func TestLostReplyOfTheRename(t *testing.T) {
 	for _, s := range modes() {
@@ -114,7 +114,7 @@ func TestFalseSuccessOfTheRename(t *testing.T) {
 	}
 }
 
-// N4: nor does a success count while another's lock is in place.
+// N4: nor does a success count while another process's lock is in place.
 // Rule: rename
 func TestFalseSuccessOfTheRenameOntoALock(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
@@ -141,8 +141,7 @@ func TestGroupIsRemovedUnderTheContender(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// refusing is a file system on which a directory never replaces another one, not
-// even an empty one.
+// refusing is a file system on which a directory never replaces another one, not even an empty one.
 func refusing(errno syscall.Errno) faultfs.Injector {
 	return at("rename", faultfs.Before, "", func(op faultfs.Op) error {
 		if _, err := os.Lstat(op.Target); err != nil {
@@ -152,7 +151,7 @@ func refusing(errno syscall.Errno) faultfs.Injector {
 	})
 }
 
-// N10: BeeGFS says EEXIST, plain SFTP says EPERM, some servers say EACCES.
+// N10: BeeGFS returns EEXIST, plain SFTP EPERM, some servers EACCES.
 // Rule: rename, fs-test
 func TestFileSystemThatNeverReplacesADirectory(t *testing.T) {
 	for _, s := range modes() {
@@ -163,7 +162,7 @@ func TestFileSystemThatNeverReplacesADirectory(t *testing.T) {
 				src := open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: s.legacy})
 				requireOurs(t, base, src)
 				require.True(t, strings.HasSuffix(markIn(t, base), ".refuses"))
-				if !s.legacy { // there it is a lock that is about to be taken
+				if !s.legacy { // there an empty directory is a lock that is being acquired
 					emptyDirectory(t, base, sweptName)
 					requireOurs(t, base, src)
 				}
@@ -173,8 +172,8 @@ func TestFileSystemThatNeverReplacesADirectory(t *testing.T) {
 	}
 }
 
-// N18: the mount gave up on the rename, and the server carries it out later: at
-// any of the operations that follow, or after all of them.
+// N18: the mount gave up on the rename, and the server carries it out later: at any of the operations that
+// follow, or after all of them.
 // Rule: rename, I4
 func TestRenameThatIsCarriedOutLater(t *testing.T) {
 	for _, s := range modes() {
@@ -209,7 +208,7 @@ func (z *zombie) inject(target string, errno syscall.Errno, delay int) faultfs.I
 	}
 }
 
-// land carries the rename out, which may find that there is nothing to do.
+// land carries out the rename, which may find that there is nothing to do.
 func (z *zombie) land() {
 	z.landed = true
 	_ = unix.Rename(z.real, z.target)
@@ -237,7 +236,7 @@ func runZombie(t *testing.T, s scene, errno syscall.Errno, delay int) (over bool
 	return over
 }
 
-// N12: a lock that was staged long ago does not look silent when it is taken.
+// N12: a lock that was staged long ago does not look stale when it is acquired.
 // Rule: arrival
 func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	base, _, src := contested(t, scene{})
@@ -253,7 +252,7 @@ func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	require.LessOrEqual(t, seen.Silence, time.Since(start)+time.Second)
 }
 
-// Around the rename: what was removed is made again, and any other error is reported.
+// Around the rename: a removed directory is made again, and any other error is reported.
 // Rule: rename, I4
 func TestAttemptMeetsAnError(t *testing.T) {
 	lock := filepath.Join(fslock.DefaultGroup, sweptName)
@@ -281,7 +280,7 @@ func TestAttemptMeetsAnError(t *testing.T) {
 			waiter := contend(t, src, sweptName, longClaim())
 			faulty.Inject(c.inject)
 			lease, err := waiter.Try(t.Context())
-			if c.told == syscall.ENOSPC { // the first one was in doubt, and is taken back
+			if c.told == syscall.ENOSPC { // the first attempt was in doubt, and is withdrawn
 				require.ErrorIs(t, err, syscall.EIO)
 				lease, err = waiter.Try(t.Context())
 			}
@@ -300,7 +299,7 @@ func TestAttemptMeetsAnError(t *testing.T) {
 	}
 }
 
-// What cannot be staged as a whole is not staged.
+// A lock that cannot be staged completely is not staged.
 // Rule: stage
 func TestStagingMeetsAnError(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
@@ -315,8 +314,8 @@ func TestStagingMeetsAnError(t *testing.T) {
 	}
 }
 
-// The rename took effect, but every look shows a free lock for a while. The lock that was given
-// up is in place: a contender that meets it later removes it, and does not wait for itself.
+// The rename took effect, but for a while every look shows a free lock. The abandoned lock is in place: a
+// contender that finds it later removes it, and does not wait for itself.
 // Rule: rename, I3
 func TestOwnLockThatWasGivenUp(t *testing.T) {
 	for _, s := range modes() {

@@ -21,8 +21,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// disturbance is what a look meets while the server is away: how long it takes,
-// and how it fails.
+// disturbance is what happens to a look during an outage of the server: how long it takes, and how it
+// fails.
 type disturbance struct {
 	name string
 	at   func(look int) (time.Duration, error)
@@ -32,12 +32,12 @@ type disturbance struct {
 func (d disturbance) String() string { return d.name }
 
 func disturbances() []disturbance {
-	const slow = sweptBeat / 2 // no sample may take a quarter of a heartbeat; less than a whole one is no gap
+	const slow = sweptBeat / 2 // a sample must take less than a quarter of a heartbeat; up to a whole one is no gap
 	quiet := func(int) (time.Duration, error) { return 0, nil }
 	return []disturbance{
 		{name: "every look is slow", at: func(int) (time.Duration, error) { return slow, nil }},
-		// A machine that is busy may draw each pause out to almost a heartbeat. Two of them are
-		// a window; one is not, however busy it is.
+		// A busy machine may stretch each pause to almost a heartbeat. Two of those fill a window; one does
+		// not, however busy the machine is.
 		{name: "every other look is slow", at: func(n int) (time.Duration, error) { return []time.Duration{0, slow}[n%2], nil }},
 		{name: "every look fails", at: func(int) (time.Duration, error) { return 0, syscall.ETIMEDOUT }},
 		{name: "every third look fails", at: func(n int) (time.Duration, error) { return 0, []error{nil, nil, syscall.EIO}[n%3] }},
@@ -47,9 +47,9 @@ func disturbances() []disturbance {
 	}
 }
 
-// N25: while the server is away every holder is silent. A holder whose touch is in the server's
-// queue must not be broken by a watcher whose looks are slow or fail, or that slept in between,
-// however long that goes on.
+// N25: during an outage of the server no holder can send a heartbeat. A holder whose touch is in the
+// server's queue must not be broken by a watcher whose looks are slow or fail, or that slept in between,
+// however long that lasts.
 // Rule: silence
 func TestOutageIsNotSilence(t *testing.T) {
 	sweep.SideBySide(t, disturbances(), func(t *testing.T, d disturbance) {
@@ -61,12 +61,12 @@ func TestOutageIsNotSilence(t *testing.T) {
 		requireSpared(t, o, d.rare)
 		require.NoError(t, holder.Renew(t.Context()), "its touch came through in the end")
 		faulty.Inject(nil)
-		lookUntil(t, o, source.StateDead, nil) // it is given up later, if it stays silent
+		lookUntil(t, o, source.StateDead, nil) // it is judged dead later, if it sends no heartbeat
 	})
 }
 
-// An outage that begins between a sample and the reading of the server's clock is over when that
-// reading comes: the holder could send no heartbeat in it, and was not watched.
+// An outage that begins between a sample and the reading of the server's clock is over when the reading
+// returns: the holder could not send a heartbeat during the outage, and was not watched.
 // Rule: silence, server-clock
 func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 	for name, looks := range map[string]int{"at the first look": 1, "after a while of watching": 20} {
@@ -90,12 +90,12 @@ func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 	}
 }
 
-// slowClaim leaves a machine that is busy the time for some looks.
+// slowClaim leaves time for some looks even on a busy machine.
 func slowClaim() source.Claim {
 	return source.Claim{TTL: 4 * time.Second, Heartbeat: 200 * time.Millisecond}
 }
 
-// slowClock has the server's clock read by somebody whom the server keeps waiting.
+// slowClock delays the reading of the server's clock.
 func slowClock(delay time.Duration) faultfs.Injector {
 	return at("touchfile", faultfs.Before, "", func(op faultfs.Op) error {
 		if filepath.Base(op.Real) == "staging" {
@@ -115,7 +115,7 @@ func outage(base string, disturb func(look int) (time.Duration, error)) faultfs.
 	})
 }
 
-// requireSpared looks for several times as long as it takes to give a holder up.
+// requireSpared looks for several times as long as it takes to judge a holder dead.
 func requireSpared(t *testing.T, o source.Observer, rarely bool) {
 	t.Helper()
 	pause := sweptWindow / 6
@@ -132,7 +132,7 @@ func requireSpared(t *testing.T, o source.Observer, rarely bool) {
 	}
 }
 
-// putLockFile makes a lock that nobody gave a sign of life for half an hour.
+// putLockFile makes a lock whose last heartbeat is half an hour old.
 func putLockFile(t *testing.T, base, name string, content []byte) {
 	t.Helper()
 	emptyDirectory(t, base, name)
@@ -142,8 +142,8 @@ func putLockFile(t *testing.T, base, name string, content []byte) {
 	require.NoError(t, os.Chtimes(dir, old, old))
 }
 
-// N9: a client, or a FUSE mount, died that had a removed file open: its .nfs file stays for ever.
-// The lock is free, but cannot be taken until that file is cleared.
+// N9: a client, or a FUSE mount, died that had a removed file open: its .nfs file stays forever. The lock
+// is free, but cannot be acquired until that file is cleared.
 // Rule: orphan
 func TestSillyRenamedFileOfADeadClient(t *testing.T) {
 	for _, name := range []string{".nfs000000000000002a", ".fuse_hidden0000002a00000001"} {
@@ -160,8 +160,8 @@ func TestSillyRenamedFileOfADeadClient(t *testing.T) {
 	}
 }
 
-// N9: a reader on the holder's own host had the lock file open while it was
-// removed, and closes it a moment later.
+// N9: a reader on the holder's own host had the lock file open while it was removed, and closes it a moment
+// later.
 // Rule: release, orphan
 func TestReleaseOutlivesAReader(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
@@ -174,8 +174,8 @@ func TestReleaseOutlivesAReader(t *testing.T) {
 	require.NoDirExists(t, lockPath(base))
 }
 
-// An observer that can neither make nor touch a directory (a read-only mount, another user's
-// base) cannot read the server's clock. It judges by its own watch, and says so.
+// An observer that can neither make nor touch a directory (a read-only mount, another user's base) cannot
+// read the server's clock. It judges by its own watching, and reports that.
 // Rule: server-clock
 func TestSilenceWithoutTheServersClock(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES} {
@@ -201,11 +201,11 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 				require.NoError(t, holder.Renew(t.Context()))
 			})
 			require.True(t, renewed)
-			require.Contains(t, alive.Why, "gave a sign of life")
+			require.Contains(t, alive.Why, "sent a heartbeat")
 
 			broken, err := multilock.Break(within(t), there, "silent", multilock.BreakOptions{})
 			require.NoError(t, err)
-			require.Contains(t, broken.Why, "no sign of life for 2")
+			require.Contains(t, broken.Why, "no heartbeat for 2")
 			seen, err = multilock.Inspect(t.Context(), src, "silent", source.StalePolicy{})
 			require.NoError(t, err)
 			require.Equal(t, source.StateFree.String(), seen.State.String())
@@ -213,8 +213,8 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 	}
 }
 
-// A waiter waits out a moment in which nothing can be written, or the server does not answer,
-// before it has staged anything and later.
+// A waiter retries while nothing can be written, or the server does not answer, before it has staged
+// anything and later.
 // Rule: none (waiting)
 func TestWaiterOutlastsABadMoment(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.ETIMEDOUT, syscall.EMFILE} {
@@ -245,7 +245,7 @@ func TestWaiterOutlastsABadMoment(t *testing.T) {
 				release(t, holder)
 				for {
 					select {
-					case <-troubles: // what was under way
+					case <-troubles: // reported by an attempt in progress
 						continue
 					case err := <-got:
 						require.NoError(t, err)
@@ -257,7 +257,7 @@ func TestWaiterOutlastsABadMoment(t *testing.T) {
 	}
 }
 
-// A missing permission does not pass by itself.
+// A missing permission is not transient.
 // Rule: rename
 func TestWaiterIsToldWhatDoesNotPass(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EXDEV} {
@@ -269,7 +269,7 @@ func TestWaiterIsToldWhatDoesNotPass(t *testing.T) {
 	}
 }
 
-// unwritable fails what an attempt has to change.
+// unwritable fails the changes that an attempt makes.
 func unwritable(errno syscall.Errno) faultfs.Injector {
 	return func(op faultfs.Op) error {
 		if op.Phase == faultfs.Before && slices.Contains([]string{"mkdir", "create", "opendurable", "rename"}, op.Kind) {

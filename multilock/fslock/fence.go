@@ -13,21 +13,20 @@ import (
 
 // Fence implements source.Lease: the number is the size of a file.
 //
-// The holder appends one byte to BASE/.multilock/groups/GROUP/fence/NAME, reads the size
-// through the same descriptor, and then verifies that it still holds the lock. A write
-// never shrinks a file: a holder that was suspended, and writes after it lost the lock,
-// can only skip a number, or repeat a byte on NFS, whose clients choose the place of an
-// append themselves (setting the size, which would need no block, could take numbers
-// back). Whoever gets a number verified the lock after the write, and whoever holds the
-// lock later writes later: so the numbers grow. It is verified that the lock is in
-// its place, too: one that was moved, or that its server has forgotten, is whole, but
-// there may be another. The write is on stable storage before the number is used.
+// The holder appends one byte to BASE/.multilock/groups/GROUP/fence/NAME, reads the size through the same
+// descriptor, and then verifies that it still holds the lock. A write never shrinks a file. A holder that
+// was suspended, and writes after it lost the lock, can only skip a number, or on NFS overwrite a byte,
+// because NFS clients choose the offset of an append themselves. (Setting the size would allocate no block,
+// but it could lower the number.) Each holder verifies the lock after its write, and a later holder writes
+// later, so the numbers grow. The check includes that the lock is in its place: a lock that was moved, or
+// that its server has lost, looks intact, but another one may exist. The write is on stable storage before
+// the number is used.
 func (l *lease) Fence(context.Context) (uint64, error) {
 	if err := l.use(); err != nil {
 		return 0, err
 	}
 	defer l.leave()
-	l.drawing.Lock() // two that read the size at the same time would get one number
+	l.drawing.Lock() // two concurrent reads of the size would return the same number
 	defer l.drawing.Unlock()
 	number, err := l.src.bump(l.record.Name)
 	if err != nil {
@@ -55,11 +54,10 @@ func (s *Source) bump(name string) (uint64, error) {
 	return number, errors.Join(err, f.Close())
 }
 
-// maxFence is a size that no draws can have brought about: a thousand in each second took
-// thirty years for it.
+// maxFence is a size that draws cannot reach: a thousand per second would take thirty years.
 const maxFence = 1 << 40
 
-// errTooLarge is for a counter that somebody has made so long, without its bytes.
+// errTooLarge is for a counter file that was extended without draws.
 var errTooLarge = errors.New("it cannot have been drawn so often")
 
 func (s *Source) absurd(name string, err error) error {
@@ -73,10 +71,10 @@ func (s *Source) absurd(name string, err error) error {
 
 // appendByte makes the file one byte longer and returns its size.
 //
-// The server is asked for that before, though the file was opened just now: as long as a
-// holder that was stopped before its write has it open on this host, an NFS client goes by
-// what it knows, and appends there. Afterwards it knows the size by its own write. Any other
-// file system is asked again, for its server has found the end: GlusterFS tells a size late.
+// It asks the server for the size first, although the file was opened just now: while a holder that was
+// stopped before its write has the file open on this host, an NFS client appends at the size that it has
+// cached. After the write, an NFS client knows the size. On any other file system the size is asked for
+// again, because its server chose the offset; GlusterFS reports a size late.
 func (s *Source) appendByte(f vfs.File) (uint64, error) {
 	before, err := f.Stat()
 	if err != nil {

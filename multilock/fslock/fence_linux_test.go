@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A counter longer than draws can make it yields no numbers, until it has the length of one that
-// was drawn.
+// A counter longer than draws can make it yields no numbers, until it has the length of a number that was
+// drawn.
 // Rule: fence
 func TestFenceOfAnAbsurdSize(t *testing.T) {
 	base, _, lease := held(t, scene{})
@@ -34,8 +34,8 @@ func TestFenceOfAnAbsurdSize(t *testing.T) {
 	require.Equal(t, uint64(2), fence(t, lease))
 }
 
-// lateDir is of a client that answers for a counter with the size that it had before the
-// last draw of another host, until it has written to it.
+// lateDir is a client that returns a counter's size from before the last draw of another host, until it has
+// written to it.
 type lateDir struct{ vfs.Dir }
 
 func (d lateDir) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
@@ -61,8 +61,8 @@ func (f *lateFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// A client may learn a size late, as on GlusterFS: the numbers grow nevertheless, for the server
-// itself finds the end of the file.
+// A client may learn a size late, as on GlusterFS: the numbers grow nevertheless, because the server itself
+// finds the end of the file.
 // Rule: fence
 func TestFenceWhereSizesComeLate(t *testing.T) {
 	base := fresh(t)

@@ -16,42 +16,40 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Options say where the locks live.
+// Options configure Open.
 type Options struct {
-	// Base is the shared directory; it must exist. "." if empty.
+	// Base is the shared directory, which must exist. The default is ".".
 	Base string
-	// Group is the lock group, a directory in Base, made when it is needed;
-	// DefaultGroup if empty.
+	// Group is the lock group: a directory in Base, which is made when it is needed. The default is
+	// DefaultGroup.
 	Group string
-	// LegacyPeers makes the protocol safe against hosts that run the Python
-	// MultiLock in the same group: it takes a lock by making the directory and
-	// fills it afterwards, so an empty directory is taken then, not free. All
-	// contenders in the group must agree about it. Costs two more calls per
-	// acquisition, and one per release.
+	// LegacyPeers makes the protocol safe beside hosts that run the Python MultiLock of 2012 in the same
+	// group. The Python MultiLock makes the directory first and fills it later, so an empty directory
+	// counts as held. All contenders of a group must agree on this option. It costs two more calls for each
+	// acquisition, and one for each release.
 	LegacyPeers bool
-	// FS is the file system; the operating system's if nil.
+	// FS is the filesystem. The default is the operating system's.
 	FS vfs.FS
-	// User is recorded in the history with the locks that are broken, for people.
+	// User is recorded in the history when a lock is broken, for people.
 	User string
-	// HistoryKeep is for how long the group's history is kept, DefaultHistoryKeep if 0, for
-	// ever if negative. Who begins the file of a day removes older ones, whoever wrote them.
+	// HistoryKeep is how long the group's history is kept. The default is DefaultHistoryKeep; a negative
+	// value means for ever. The process that begins a day's file removes the files that are too old.
 	HistoryKeep time.Duration
-	// Trust says whom to believe in the base directory, beside root, this user, and the
-	// group that the directory was given to.
+	// Trust names users whose files in the base directory are trusted. Files of root, of this user, and
+	// of the directory's group are trusted in any case.
 	Trust shareddir.Trust
-	// Warn, if not nil, gets warnings for the user that no call returns, in one line each.
+	// Warn receives warnings for the user, one line each. It may be nil.
 	Warn func(text string)
-	// Self is who the calling process is; found out if zero. For tests.
+	// Self is the identity of the calling process, for tests. The default is the real one.
 	Self process.Identity
-	// Clock is this host's own, for tests.
+	// Clock is this host's clock, for tests.
 	Clock boottime.Clock
 }
 
-// Source is the locks of one group in one base directory, and the results of
-// the jobs that ran under them.
+// Source has the locks of one group in one base directory, and the results of the jobs that ran under them.
 type Source struct {
 	group  string
-	queued string // if this is a queue: the group in which the lock is
+	queued string // for a queue: the group that the lock is in
 	legacy bool
 	self   process.Identity
 	clock  boottime.Clock // of this host
@@ -62,8 +60,8 @@ type Source struct {
 	*manifest.Manifest
 	files     groupfiles.Files
 	base      *shareddir.Base
-	above     *shareddir.Dir // where the group's directory is, if that is not the base: see Queue
-	makeAbove func() error   // makes that
+	above     *shareddir.Dir // the parent of the group's directory, if that is not the base: see Queue
+	makeAbove func() error   // makes above
 	groupDir  *shareddir.Dir // BASE/GROUP
 	results   *shareddir.Dir // BASE/.multilock/groups/GROUP/done
 	fences    *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
@@ -71,7 +69,7 @@ type Source struct {
 	turns     source.Turns
 }
 
-// What a Source is beside that; more is said where it is implemented.
+// The optional interfaces that a Source implements; their methods have the details.
 var (
 	_ source.Ledger         = (*Source)(nil)
 	_ source.Timekeeper     = (*Source)(nil)
@@ -81,12 +79,13 @@ var (
 	_ source.ManifestGrower = (*Source)(nil)
 	_ source.Chunks         = (*Source)(nil)
 	_ source.Examiner       = (*Source)(nil)
+	_ source.JobObserver    = (*Source)(nil)
+	_ source.RecentJournal  = (*Source)(nil)
 )
 
-// Open prepares to use the locks of a group. It creates nothing: that is left to
-// the first attempt at a lock, so that looking leaves no traces. The error is
-// source.ErrInvalid if the base is no directory, if somebody may write to it who is not
-// trusted, or if the group's name cannot be one.
+// Open prepares to use the locks of a group. It creates nothing, so that inspecting leaves no traces; the
+// first acquisition creates what is missing. The error is source.ErrInvalid if the base is not a directory,
+// if an untrusted user may write to it, or if the group's name is invalid.
 func Open(opt Options) (*Source, error) {
 	if opt.Base == "" {
 		opt.Base = "."
@@ -103,7 +102,7 @@ func Open(opt Options) (*Source, error) {
 	if opt.Self == (process.Identity{}) {
 		self, err := process.Self()
 		if err != nil {
-			return nil, opError("find out who this process is", "", err)
+			return nil, opError("identify this process", "", err)
 		}
 		opt.Self = self
 	}
@@ -124,8 +123,8 @@ func Open(opt Options) (*Source, error) {
 	return s, nil
 }
 
-// Close frees the source's descriptors. Locks that were acquired through it stay
-// held, and can still be renewed and released.
+// Close frees the source's descriptors. Locks that were acquired through it stay held, and can still be
+// renewed and released.
 func (s *Source) Close() error {
 	s.notifier.close()
 	s.groupDir.Close()
@@ -138,39 +137,39 @@ func (s *Source) Close() error {
 // Now implements source.Timekeeper: the time of the file system's server.
 func (s *Source) Now(context.Context) (time.Time, error) { return s.base.Now(source.ClockFresh) }
 
-// Examine implements source.Examiner: it looks at the mount, tries out the filesystem's
-// rules, compares the clocks, and lists what is not trusted. It writes in .multilock alone.
+// Examine implements source.Examiner: it checks the mount, tests the filesystem's semantics, compares the
+// clocks, and lists what is not trusted. It writes only in .multilock.
 func (s *Source) Examine(context.Context) []source.Finding { return s.base.Examine(s.group) }
 
-// Self is who the calling process is.
+// Self is the identity of the calling process.
 func (s *Source) Self() process.Identity { return s.self }
 
 // Group is the name of the lock group.
 func (s *Source) Group() string { return s.group }
 
-// Base is the path of the base directory: of this user's own, where everybody may write
-// to the one that was asked for.
+// Base is the path of the base directory. If everybody may write to the directory that was asked for, it is
+// this user's own directory.
 func (s *Source) Base() string { return s.base.Path() }
 
-// Notice is what the user should be told once, "" if there is nothing.
+// Notice is what the user should be informed of once, or "".
 func (s *Source) Notice() string { return s.base.Notice }
 
-// UnsaidOneHost is the type of the filesystem if no other host sees that, so that locks on it
-// exclude no other host, until SaidOneHost was called for the base directory. It is "" in all
-// other cases, and asks no file server.
+// UnsaidOneHost is the type of the filesystem if no other host can see it, so that locks on it do not
+// exclude other hosts. It is "" in all other cases, and once SaidOneHost was called for the base directory.
+// It sends no request to a file server.
 func (s *Source) UnsaidOneHost() string { return s.base.UnsaidOneHost() }
 
-// SaidOneHost notes in the base directory that a user was told of UnsaidOneHost.
+// SaidOneHost records in the base directory that a user was informed of UnsaidOneHost.
 func (s *Source) SaidOneHost() error { return s.base.SaidOneHost() }
 
 // OneHost is the type of the filesystem if it is known that no other host sees it, else "".
 func (s *Source) OneHost() string { return s.base.OneHost() }
 
-// MarkShared writes the marker file of a base directory that hosts share; IsMarkedShared looks
-// for it. A mount point on which nothing is mounted has none.
+// MarkShared writes the marker file of a base directory that hosts share; IsMarkedShared looks for it. A
+// mount point on which nothing is mounted does not have the marker.
 func (s *Source) MarkShared() error { return s.base.MarkShared() }
 
-// IsMarkedShared says whether MarkShared was called for the base directory, by any host.
+// IsMarkedShared reports whether any host has called MarkShared for the base directory.
 func (s *Source) IsMarkedShared() (bool, error) { return s.base.IsMarkedShared() }
 
 // Names implements source.Source: the entries of the group's directory.
@@ -194,7 +193,7 @@ func (s *Source) Names(context.Context) ([]string, error) {
 	return names, nil
 }
 
-// openGroup opens the lock group if there is one.
+// openGroup opens the lock group's directory if it exists.
 func (s *Source) openGroup(open shareddir.Opener) (dir vfs.Dir, err error) {
 	err = s.inParent(func(parent vfs.Dir) error {
 		dir, err = s.files.FindIn(parent, s.group, open)
@@ -218,13 +217,13 @@ func (s *Source) makeGroupDir() error {
 	return mkdir()
 }
 
-// removeGroupDir removes it, if it is empty.
+// removeGroupDir removes the lock group's directory if it is empty.
 func (s *Source) removeGroupDir() error {
 	return s.inParent(func(parent vfs.Dir) error { return parent.Rmdir(s.group) })
 }
 
-// makeGroup is the lock group, made if it is absent. The error is gone if
-// somebody removed it meanwhile, as a barrier does.
+// makeGroup opens the lock group's directory, and creates it if it is absent. The error is gone if another
+// process, such as a barrier, removed it meanwhile.
 func (s *Source) makeGroup() (*shareddir.Handle, error) {
 	group, err := s.groupDir.Use()
 	if !is(err, syscall.ENOENT) {
@@ -254,45 +253,43 @@ func (s *Source) Promises() []source.Promise {
 	return []source.Promise{
 		source.PromiseOfDeath(s.self),
 		source.PromiseOfJobs("a second file in the lock's directory"),
-		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life; that somebody moved the lock, its group or its base it learns from a sign of life, at the latest the eighth"),
+		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a confirmed heartbeat; if the lock, its group or its base was moved, it learns that within eight heartbeats"),
 		s.promiseOfBreaks(),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder notices at its next heartbeat"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's file"),
-		source.Keeps(source.TraitPromptRelease, "its directory is empty then, and the next rename takes it"),
-		source.Keeps(source.TraitFenceNumbers, "the length of a file that every draw appends to, given only while the lock is in its place; not across a crash of a server that exports async"),
+		source.Keeps(source.TraitPromptRelease, "the lock's directory is empty then, and the next rename acquires it"),
+		source.Keeps(source.TraitFenceNumbers, "the length of a file to which each acquisition appends; a crash of a server that exports async can repeat them"),
 		s.promiseOfClock(),
-		source.Keeps(source.TraitQueue, "tickets that are locks of their own; who waits without one may overtake"),
-		source.Keeps(source.TraitCheapBarrier, "the group's directory is empty exactly when nothing in it is held"),
-		source.Keeps(source.TraitResults, "a file for each job, renamed into place by the lock's holder alone"),
+		source.Keeps(source.TraitQueue, "tickets, which are locks themselves; waiters without --fair may overtake"),
+		source.Keeps(source.TraitCheapBarrier, "the group's directory is empty if and only if nothing in it is held"),
+		source.Keeps(source.TraitResults, "a file for each job, which only the lock's holder renames into place"),
 		source.Keeps(source.TraitManifest, "a directory with the list, renamed into place by the first host"),
-		source.Keeps(source.TraitHistory, "a file for each host and day; what cannot be written is not in it"),
+		source.Keeps(source.TraitHistory, "a file for each host and day; events that cannot be written are missing"),
 	}
 }
 
 func (s *Source) promiseOfBreaks() source.Promise {
-	why := "when its process is gone, or after its TTL in silence by the server's clock and a while of watching"
+	why := "when its process is gone, or after its TTL without a heartbeat by the server's clock and some time of watching"
 	if s.base.Kind.ManyClocks {
-		why = "when its process is gone, or after its whole TTL without a sign of life while somebody watched: no clock is believed here"
+		why = "when its process is gone, or when another process watched it for its whole TTL without a heartbeat; no clock is trusted here"
 	}
 	return source.Keeps(source.TraitBreakByEvidence, why)
 }
 
 func (s *Source) promiseOfClock() source.Promise {
 	if s.base.Kind.ManyClocks {
-		return source.Lacks(source.TraitOneClock, "hosts may date what they write here, each by its own clock: keep them in step (NTP) for --every and for ages that are told")
+		return source.Lacks(source.TraitOneClock, "each host dates files by its own clock: keep clocks in step (NTP) for --every and for reported ages")
 	}
-	return source.Keeps(source.TraitOneClock, "the file server's, read from a directory that was made just now")
+	return source.Keeps(source.TraitOneClock, "the file server's, read from a new directory")
 }
 
-// refusal classifies what a file system can answer to the rename, and to the
-// calls before it.
+// is reports whether err has one of the error numbers.
 func is(err error, numbers ...syscall.Errno) bool { return vfs.Is(err, numbers...) }
 
-// gone says that an entry does not exist, or that the directory it was looked
-// for in does not exist any more.
+// gone reports that an entry, or the directory that should contain it, no longer exists.
 func gone(err error) bool { return vfs.Gone(err) }
 
-// ignoreGone is nil for what exists no longer, where that is what was wanted.
+// ignoreGone drops the error of an entry that no longer exists, where that is the aim.
 func ignoreGone(err error) error {
 	if gone(err) {
 		return nil
@@ -300,15 +297,14 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// notEmpty says that a directory is in the way of a rename or of an rmdir.
+// notEmpty reports that a non-empty directory blocks a rename or an rmdir.
 func notEmpty(err error) bool { return vfs.NotEmpty(err) }
 
-// forbidden may mean permissions, or, from some servers, "busy" or "exists".
+// forbidden can mean permissions, but some servers also return these errors for "busy" or "exists".
 func forbidden(err error) bool { return is(err, syscall.EPERM, syscall.EACCES, syscall.EBUSY) }
 
-// inDoubt says that a call may have been carried out, or may be later on: its
-// reply is lost or did not come in time.
+// inDoubt reports that a call may have been carried out, or may still be: its reply is lost or late.
 func inDoubt(err error) bool { return vfs.InDoubt(err) }
 
-// opError names the step in which err came up, what to do about it, and whether to wait.
+// opError adds the step that failed, what the user can do, and whether to retry.
 func opError(op, name string, err error) error { return shareddir.OpError(op, name, err) }

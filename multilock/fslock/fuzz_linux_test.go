@@ -24,12 +24,12 @@ func writable(f *testing.F, below ...string) (src *fslock.Source, dir string) {
 	return src, dir
 }
 
-// possible says whether a directory can have an entry of that name.
+// possible reports whether a directory can have an entry of that name.
 func possible(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 255 && !strings.ContainsAny(name, "/\x00")
 }
 
-// A follower of a history learns the same as a reader at its end, wherever a write was torn, and
+// A follower of a history ends up with the same events as a reader, wherever a write was truncated, and
 // what is read can be written again.
 // Rule: history
 func FuzzHistory(f *testing.F) {
@@ -60,13 +60,13 @@ func FuzzHistory(f *testing.F) {
 		followed = append(followed, news(t, follower)...)
 		read, err := source.Collect(src.History(t.Context(), since))
 		require.NoError(t, err)
-		for _, all := range [][]source.Event{read, followed} { // History does so with a piece at a time
+		for _, all := range [][]source.Event{read, followed} { // History reads them a piece at a time
 			slices.SortStableFunc(all, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
 		}
 		require.Equal(t, read, followed)
 		for _, e := range read {
 			require.False(t, e.Time.Before(since))
-			if e.Time.UTC().Year() <= 9999 { // later ones have no form in JSON
+			if e.Time.UTC().Year() <= 9999 { // later times have no form in JSON
 				require.NoError(t, again.Record(t.Context(), []source.Event{e}))
 			}
 		}
@@ -86,7 +86,7 @@ func news(t *testing.T, follower source.Follower) (all []source.Event) {
 	}
 }
 
-// Any bytes in NAME.job show that the job lives, or nothing at all.
+// Any bytes in NAME.job show that the job is alive, or nothing at all.
 // Rule: job, I6
 func FuzzJobMark(f *testing.F) {
 	src, _ := writable(f)
@@ -99,7 +99,7 @@ func FuzzJobMark(f *testing.F) {
 	}
 	here := self(f)
 	f.Fuzz(func(t *testing.T, data []byte, ours bool) {
-		if ours { // of a job of this host, as far as anybody can say
+		if ours { // of a job of this host, as far as can be known
 			data = append([]byte(`{"host":"`+here.Host+`","machine":"`+here.Machine+`","boot":"`+here.Boot+`","pidns":"`+here.Namespace+`",`), data...)
 		}
 		require.NoError(t, os.WriteFile(mark, data, 0o644))
@@ -153,7 +153,7 @@ func FuzzLeftover(f *testing.F) {
 	})
 }
 
-// A name is refused, or it is one entry of the group, and nothing is made anywhere else.
+// A name is rejected, or it is one entry of the group, and nothing is made anywhere else.
 // Rule: base
 func FuzzLockName(f *testing.F) {
 	for _, name := range []string{"nightly", "", ".", "..", "a/b", "../x", "\x00", ".multilock", "a\nb", "é", "\xff", "x.locked", strings.Repeat("n", 248), strings.Repeat("n", 249)} {

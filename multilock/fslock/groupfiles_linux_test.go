@@ -39,7 +39,7 @@ func TestManifest(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
-// Where there is no manifest, nothing is retracted, and nothing is made for that.
+// Without a manifest, nothing is retracted, and nothing is made for that.
 // Rule: manifest
 func TestRetractNothing(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
@@ -47,7 +47,7 @@ func TestRetractNothing(t *testing.T) {
 	require.Empty(t, namesIn(t, src.Base()))
 }
 
-// Of many that publish at the same time one wins, and all learn which.
+// Of many concurrent publishers one wins, and all learn which.
 // Rule: manifest
 func TestPublishersRace(t *testing.T) {
 	base := t.TempDir()
@@ -69,7 +69,7 @@ func TestPublishersRace(t *testing.T) {
 	}
 }
 
-// A file or directory in the place of a manifest is not taken for one.
+// A file or directory in the place of a manifest does not count as one.
 // Rule: manifest
 func TestManifestInTheWay(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
@@ -83,7 +83,7 @@ func TestManifestInTheWay(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid)
 }
 
-// In the place of a manifest there may be a link to a directory: its content is left alone.
+// A link to a directory may be in the place of a manifest: the directory's content does not change.
 // Rule: manifest
 func TestRetractThroughALink(t *testing.T) {
 	src, elsewhere := open(t, fslock.Options{Base: t.TempDir()}), t.TempDir()
@@ -99,7 +99,7 @@ func TestRetractThroughALink(t *testing.T) {
 	require.Equal(t, "one\n", string(current))
 }
 
-// A link in the place of the directory that was just made for a manifest leads nowhere.
+// A link that replaces the directory that was just made for a manifest is not followed.
 // Rule: manifest
 func TestPublishThroughALink(t *testing.T) {
 	faulty, elsewhere := localFS(), t.TempDir()
@@ -116,7 +116,7 @@ func TestPublishThroughALink(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
-// An entry that stays in the way is reported.
+// An entry that blocks the manifest for good is reported.
 // Rule: manifest
 func TestPublishWhereSomethingElseIs(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
@@ -126,8 +126,8 @@ func TestPublishWhereSomethingElseIs(t *testing.T) {
 	require.ErrorContains(t, err, manifestPath(src.Base())+" is not the directory of a manifest; move it away")
 }
 
-// Others' manifests come and go right before each look and after each attempt: none of them is
-// taken for an entry that stays in the way.
+// Other hosts place and retract manifests right before each look and after each attempt: none of those
+// counts as an entry that blocks the manifest.
 // Rule: manifest
 func TestPublishWhileOthersComeAndGo(t *testing.T) {
 	faulty, base := localFS(), t.TempDir()
@@ -159,7 +159,7 @@ func (p *player) publish() error {
 
 func (p *player) retract() error { return p.src.Retract(context.Background()) }
 
-// listThere is the manifest that there is, or one that is published now.
+// listThere is the current manifest, or one that it publishes.
 func listThere(t *testing.T, src *fslock.Source) string {
 	t.Helper()
 	found, err := src.Publish(t.Context(), []byte(nextManifest))
@@ -167,8 +167,8 @@ func listThere(t *testing.T, src *fslock.Source) string {
 	return string(found)
 }
 
-// requirePublished: an answer is the manifest that others find, and after an error
-// somebody can publish.
+// requirePublished: an answer is the manifest that others find, and after an error a manifest can be
+// published.
 func requirePublished(t *testing.T, o struck) {
 	t.Helper()
 	found := listThere(t, o.plain)
@@ -188,7 +188,7 @@ func requireRetracted(t *testing.T, o struck) {
 	}
 }
 
-// An error that keeps a list from being published or retracted is reported.
+// An error that prevents publishing or retracting a list is reported.
 // Rule: manifest
 func TestManifestMeetsAnError(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
@@ -220,7 +220,7 @@ func historyDir(base string) string {
 	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")
 }
 
-// follow reads to the end of what there is.
+// follow reads to the current end.
 func follow(t *testing.T, f source.Follower) []string {
 	t.Helper()
 	names := []string{}
@@ -275,7 +275,7 @@ func TestRecordOfSeveralDays(t *testing.T) {
 	require.Equal(t, []string{"0", "0"}, follow(t, f))
 }
 
-// A line is read when it has an end, and what is no event is passed over.
+// A line is read once it is complete, and lines that are not events are skipped.
 // Rule: history
 func TestFollowPassesOverWhatIsTorn(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
@@ -299,14 +299,14 @@ func TestFollowPassesOverWhatIsTorn(t *testing.T) {
 	require.Empty(t, follow(t, f))
 	all, err := source.Collect(src.History(t.Context(), time.Time{}))
 	require.NoError(t, err)
-	require.Len(t, all, 2, "only its end is missing")
+	require.Len(t, all, 2, "only it is truncated")
 	add(line[len(line)-1:])
 	require.Equal(t, []string{"a"}, follow(t, f))
 	add(append([]byte("{\"torn\n\x00\x00\n"), line...))
 	require.Equal(t, []string{"a"}, follow(t, f))
 }
 
-// A large history is read in parts, and none of it is lost between them.
+// A large history is read in parts, and no event is lost between them.
 // Rule: history
 func TestFollowLargeHistory(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
@@ -325,8 +325,7 @@ func TestFollowLargeHistory(t *testing.T) {
 	require.Equal(t, "4999", rest[len(rest)-1])
 }
 
-// The history is in the order of time, whichever hosts wrote it. Nothing is written for
-// no event.
+// The history is in order of time, whichever hosts wrote it. Recording no events writes nothing.
 // Rule: history
 func TestHistoryIsInTheOrderOfTime(t *testing.T) {
 	base := t.TempDir()

@@ -15,8 +15,8 @@ var (
 	_ source.QueueLister = (*Source)(nil)
 )
 
-// Groups implements source.GroupLister: they are those with files in .multilock/groups. The
-// base itself is not listed, for anything may be in it.
+// Groups implements source.GroupLister: it lists the groups that have files in .multilock/groups. It does
+// not list the base, which may contain anything.
 func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	names, err := s.namesBelow(groupfiles.Root)
 	if err != nil {
@@ -31,8 +31,7 @@ func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	return groups, err
 }
 
-// heldIn counts the entries of a group's directory. One that cannot be looked into is not
-// counted: it is somebody else's.
+// heldIn counts the entries of a group's directory. A directory that this user may not read counts as 0.
 func (s *Source) heldIn(ctx context.Context, group string) (held int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -54,7 +53,7 @@ func (s *Source) Queues(context.Context) ([]string, error) {
 	return s.namesBelow(groupfiles.Root, s.group, queueDir)
 }
 
-// namesBelow lists a directory of .multilock, none if it is absent.
+// namesBelow lists a directory of .multilock; the list is empty if the directory is absent.
 func (s *Source) namesBelow(path ...string) ([]string, error) {
 	dir, err := s.files.FindWith(vfs.Dir.OpenDir, path...)
 	if gone(err) {

@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Groups that were used are listed with what is held in them; what else lies in the base is
-// none. Looking makes nothing.
+// Used groups are listed with the number of held locks; other entries of the base are not groups. Listing
+// creates nothing.
 // Rule: base
 func TestGroupsAreListed(t *testing.T) {
 	base := t.TempDir()

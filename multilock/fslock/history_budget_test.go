@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A day with more than its share of what is read is cut, and reported with how much was left
-// out; the other days are read.
+// A day with more than its share is truncated, and reported with how much was left out; the other days are
+// read.
 // Rule: history
 func TestDayBeyondItsShareIsCut(t *testing.T) {
 	src, err := Open(Options{Base: t.TempDir()})
@@ -40,7 +40,7 @@ func TestDayBeyondItsShareIsCut(t *testing.T) {
 	require.NotZero(t, seen["flood"])
 	require.Less(t, seen["flood"], 200)
 	require.Len(t, left, 1)
-	require.Regexp(t, `/2026-01-02 is left out: files that are not read, or not to their end: 1, with 3\.\d MiB or more, for no more than 0\.5 MiB are read`, left[0])
+	require.Regexp(t, `/2026-01-02 is left out: files that are not read completely: 1, with 3\.\d MiB or more, because only 0\.5 MiB are read`, left[0])
 
 	again, left := heard(ctx, t, src)
 	require.Less(t, seen["flood"]+again["flood"], 280, "it is one budget, however often the history is read")

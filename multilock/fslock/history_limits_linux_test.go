@@ -18,8 +18,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// chronicle is a source with one event in its history, and a file beside it that somebody
-// else has put there.
+// chronicle is a source with one event in its history, and a file beside it that another program has put
+// there.
 func chronicle(t *testing.T, put func(path string) error) *fslock.Source {
 	t.Helper()
 	src := open(t, fslock.Options{Base: fresh(t)})
@@ -28,7 +28,7 @@ func chronicle(t *testing.T, put func(path string) error) *fslock.Source {
 	return src
 }
 
-// told reads a history, and what is left out of it.
+// told reads a history, and the parts that are left out.
 func told(t *testing.T, src *fslock.Source) (names, left []string) {
 	t.Helper()
 	for e, err := range src.History(t.Context(), time.Time{}) {
@@ -43,7 +43,7 @@ func told(t *testing.T, src *fslock.Source) (names, left []string) {
 	return names, left
 }
 
-// followed reads on in a history, and what is left out of it.
+// followed reads the next events of a history, and the parts that are left out.
 func followed(t *testing.T, f source.Follower) (names, left []string) {
 	t.Helper()
 	for {
@@ -63,8 +63,8 @@ func followed(t *testing.T, f source.Follower) (names, left []string) {
 	}
 }
 
-// An entry among a history's files that is no file, or may not be read, is named once; the others
-// are read.
+// An entry among a history's files that is not a file, or may not be read, is reported once; the others are
+// read.
 // Rule: history
 func TestFileOfAHistoryIsLeftOut(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -95,8 +95,8 @@ func TestFileOfAHistoryIsLeftOut(t *testing.T) {
 	}
 }
 
-// A file of a history with several names in its directory is read once, and the further
-// names are reported. A name elsewhere, as a backup makes it, changes nothing.
+// A history file with several names in its directory is read once, and the further names are reported. A
+// name in another directory, such as a backup's, changes nothing.
 // Rule: history
 func TestHardLinksInAHistoryAreReadOnce(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
@@ -127,7 +127,7 @@ func TestHardLinksInAHistoryAreReadOnce(t *testing.T) {
 	requireOnce(followed(t, f))
 }
 
-// A private file hides its own events, and no more.
+// A private file only hides its own events.
 // Rule: history
 func TestPrivateFileOfAHistory(t *testing.T) {
 	requireRoot(t, "another user")
@@ -170,7 +170,7 @@ func TestLongHistoryTakesLittleMemory(t *testing.T) {
 	require.Less(t, most, before.HeapAlloc+16<<20, "of 80 MiB")
 }
 
-// Hundreds of hosts and days are not read with all their files open.
+// A history of hundreds of hosts and days is read without keeping all its files open.
 // Rule: history
 func TestHistoryOfManyDaysOpensFewFiles(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
@@ -193,7 +193,7 @@ func TestHistoryOfManyDaysOpensFewFiles(t *testing.T) {
 
 const manyHosts, eventsOfEach = 300, 10
 
-// historyOfManyHosts is one of a day on which hundreds of hosts wrote, and of one event today. Some
+// historyOfManyHosts is a history of a day on which hundreds of hosts wrote, and of one event today. Some
 // of its files are longer than a piece.
 func historyOfManyHosts(t *testing.T) *fslock.Source {
 	t.Helper()
@@ -220,7 +220,7 @@ func fileOfHost(src *fslock.Source, host int) string {
 	return filepath.Join(historyDir(src.Base()), fmt.Sprintf("2026-01-01.h%d.0.jsonl", host))
 }
 
-// withFewDescriptors lets this process open no more than so many files until the test ends.
+// withFewDescriptors limits this process's open files until the test ends.
 func withFewDescriptors(t *testing.T, most uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -244,7 +244,7 @@ func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
 	}
 }
 
-// The same day is followed with few descriptors, and what is added to it is read from there on.
+// The same day is followed with few descriptors, and added events are read.
 // Rule: history
 func TestFollowingManyHostsOpensFewFiles(t *testing.T) {
 	src := historyOfManyHosts(t)

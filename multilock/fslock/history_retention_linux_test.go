@@ -21,7 +21,7 @@ func openLocks(t *testing.T, opt fslock.Options) *fslock.Source {
 	return s
 }
 
-// oldDays puts a history of old days into a group, and beside it what is none of it.
+// oldDays puts a history of old days into a group, and other files beside it.
 func oldDays(t *testing.T, s *fslock.Source) (dir string, old, others []string) {
 	t.Helper()
 	dir = filepath.Join(s.Base(), ".multilock", "groups", s.Group(), "history")
@@ -64,7 +64,7 @@ func TestHistoryExpires(t *testing.T) {
 	require.Equal(t, others, namesIn(t, dir))
 }
 
-// The first event of a day shortens the history; later ones do not look.
+// The first event of a day shortens the history; later ones do not.
 // Rule: history
 func TestWhoBeginsADayShortensTheHistory(t *testing.T) {
 	t.Parallel()

@@ -15,11 +15,11 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// leftoverAge is how old a leftover must be whose maker cannot be judged: a
-// contender may wait for long, but hardly for a day.
+// leftoverAge is the minimum age of a leftover whose creator cannot be judged: a contender may wait for
+// long, but hardly for a day.
 const leftoverAge = 24 * time.Hour
 
-// maxLeftovers is how many are told of at a time, of the strange ones and of the others.
+// maxLeftovers bounds how many leftovers are listed, of the unknown ones and of the others separately.
 const maxLeftovers = 10_000
 
 // Leftovers implements source.Sweeper: it lists what is in the staging directory.
@@ -37,17 +37,17 @@ func (s *Source) Leftovers(ctx context.Context) ([]source.Leftover, error) {
 		return nil, err
 	}
 	var found []source.Leftover
-	told := map[bool]int{} // by whether they are strange: those keep nothing else from being found
+	listed := map[bool]int{} // by Strange, so that unknown entries do not crowd out the others
 	err = staging.List(func(entry string) bool {
 		l, ok := s.leftover(staging, entry, now)
-		if ok && told[l.Strange] < maxLeftovers {
-			told[l.Strange]++
+		if ok && listed[l.Strange] < maxLeftovers {
+			listed[l.Strange]++
 			found = append(found, l)
 		}
-		return told[false] < maxLeftovers && ctx.Err() == nil
+		return listed[false] < maxLeftovers && ctx.Err() == nil
 	})
 	if err = cmp.Or(ignoreGone(err), ctx.Err()); err != nil {
-		return nil, opError("list the leftovers", "", err)
+		return nil, opError("list the stale files", "", err)
 	}
 	return found, nil
 }
@@ -55,7 +55,7 @@ func (s *Source) Leftovers(ctx context.Context) ([]source.Leftover, error) {
 func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (source.Leftover, bool) {
 	info, err := staging.StatName(entry)
 	if err != nil {
-		return source.Leftover{}, false // taken or swept meanwhile
+		return source.Leftover{}, false // acquired or swept meanwhile
 	}
 	l := source.Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
 	if l.Why = strangeness(staging, entry, info); l.Why != "" {
@@ -69,7 +69,7 @@ func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (source.
 	case maker.Life == process.Gone:
 		l.Dead, l.Why = true, "its maker is gone: "+maker.Why
 	case maker.Life == process.Alive:
-		l.Why = "its maker is at work: " + maker.Why
+		l.Why = "the process that made it is alive: " + maker.Why
 	case l.Age > leftoverAge:
 		l.Dead, l.Why = true, "it is older than a day"
 	default:
@@ -92,8 +92,8 @@ func (s *Source) maker(staging vfs.Dir, entry string) process.Evidence {
 	return record.Holder.Judge(s.self)
 }
 
-// stagedRecord reads the record in a staged directory, whatever lock it is for. It has no
-// name if there is none that can be read, ever; an error may pass.
+// stagedRecord reads the record in a staged directory, whatever lock it is for. A record without a name
+// means that the directory has no readable record; an error may be temporary.
 func stagedRecord(dir vfs.Dir) (source.Record, error) {
 	files, err := shareddir.Names(dir.List, func(name string) bool { return strings.HasSuffix(name, lockedSuffix) })
 	if err != nil {
@@ -136,9 +136,9 @@ func (s *Source) Sweep(ctx context.Context) ([]source.Leftover, error) {
 	return swept, failed
 }
 
-// sweep removes one staged directory. It takes it away under another name first:
-// should its contender come back to life, its rename finds nothing. Emptied in
-// place, the directory could be renamed empty, and an empty lock is free for all.
+// sweep removes one staged directory. It first moves the directory to another name: if its contender
+// resumes, its rename fails. If the directory were emptied in place, the contender could rename it empty,
+// and an empty lock directory is free for everyone.
 func (s *Source) sweep(entry string) error {
 	staging, err := s.base.Staging.Use()
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Source) sweep(entry string) error {
 		trash = groupfiles.TrashPrefix + token
 		if err := staging.Rename(entry, staging.Dir, trash); err != nil {
 			if gone(err) {
-				return nil // it became a lock, or somebody else swept it
+				return nil // it became a lock, or another process swept it
 			}
 			return opError("sweep", "", err)
 		}
@@ -159,7 +159,7 @@ func (s *Source) sweep(entry string) error {
 	return s.empty(staging, trash)
 }
 
-// empty removes a directory of the trash with what the protocol puts in one.
+// empty empties and removes a directory of the trash, if it contains only the protocol's files.
 func (s *Source) empty(staging vfs.Dir, trash string) error {
 	dir, err := staging.OpenDir(trash)
 	if gone(err) {
@@ -191,9 +191,9 @@ func (s *Source) empty(staging vfs.Dir, trash string) error {
 	return nil
 }
 
-// held says whether the lock in a staged directory is in place as well. BeeGFS
-// moves a directory in two steps and can leave it under both names. An error says that
-// nobody knows: the directory may be a lock, and is left alone.
+// held reports whether the lock in a staged directory is in place as well. BeeGFS moves a directory in two
+// steps and can leave it under both names. An error means that this is unknown: the directory may be a
+// lock, and must stay.
 func (s *Source) held(dir vfs.Dir) (bool, error) {
 	record, err := stagedRecord(dir)
 	if err != nil || record.Name == "" {

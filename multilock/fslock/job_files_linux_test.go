@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// A job's files in the directory of its lock do not keep the lock: they are moved aside,
-// unchanged, with a warning.
+// A job's files in the directory of its lock do not block the lock: they are moved aside, unchanged, with a
+// warning.
 // Rule: orphan
 func TestReleaseMovesTheJobsFilesAside(t *testing.T) {
 	t.Parallel()

@@ -12,40 +12,40 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// evidence is all that a verdict rests on.
+// evidence is everything that a verdict is based on.
 type evidence struct {
 	source.Evidence
-	// peer is what this host knows of the process of a Python MultiLock, and legacy
-	// says that such peers are reckoned with.
+	// peer is what this host knows of a Python MultiLock's process; legacy is set if such peers may contend
+	// here.
 	peer   process.Evidence
 	legacy bool
-	// torn says that the lock file is empty, as a crash of the writer's machine leaves it.
+	// torn means that the lock file is empty, as a crash of the writer's machine leaves it.
 	torn bool
-	// strange is what is known of a record that cannot be understood.
+	// strange is what is known of a record in an unknown format.
 	strange strange
-	// clock is why the server's clock could not be read.
+	// clock is the error with which reading the server's clock failed.
 	clock error
-	// shown says that this observer has seen a sign of life come.
+	// shown means that this observer has seen a new heartbeat.
 	shown bool
-	// clocks says that hosts may date signs of life, each by its own clock.
+	// clocks means that each host dates its heartbeats by its own clock.
 	clocks bool
 }
 
 const (
-	// glance is how soon a look at a process of this host may show something new.
+	// glance is the interval at which a process of this host is checked.
 	glance = time.Second
-	// tornBeat stands for the heartbeat of a record that was lost: the longest.
+	// tornBeat stands for the heartbeat interval of a record that was lost: the longest.
 	tornBeat = 30 * time.Second
-	// tornLimit stands for its TTL. The machine that wrote it went down, and with it
-	// whoever relied on more.
+	// tornLimit stands for the TTL of a record that was lost. The machine that wrote it went down, and with
+	// it the holder, whatever TTL it had.
 	tornLimit = 3 * tornBeat
-	// strangeLimit is for a holder whose record cannot be understood, though multilock
-	// wrote it. It touches the directory every tornBeat at the latest; a whole hour spares
-	// one whose server is away for long.
+	// strangeLimit is for a holder whose record has an unknown format, though multilock wrote it. The
+	// holder touches the directory at least every tornBeat; a whole hour allows for a long outage of its
+	// server.
 	strangeLimit = time.Hour
 )
 
-// rules are how soon another look at a lock makes sense, and what a clock proves.
+// rules are how soon to look at a lock again, and whether a clock proves anything.
 func (e evidence) rules() source.Rules {
 	return source.Rules{Near: glance, Far: 5 * glance, NoClock: e.clocks}
 }
@@ -60,12 +60,12 @@ func judge(e evidence) source.Verdict {
 	}
 	limit := limits(e)
 	if limit.Silence == 0 {
-		return source.Verdict{State: source.StateHeld, Why: limit.Why, Next: 5 * glance} // silence proves nothing
+		return source.Verdict{State: source.StateHeld, Why: limit.Why, Next: 5 * glance} // a missing heartbeat proves nothing
 	}
 	return judgeSilence(e, limit)
 }
 
-// limits gives the silence that a holder is allowed, none if silence proves nothing.
+// limits returns how long a holder may send no heartbeat, 0 if that proves nothing.
 func limits(e evidence) source.Limit {
 	switch limit := strangeLimit + e.strange.ttl; {
 	case e.torn:
@@ -80,12 +80,12 @@ func limits(e evidence) source.Limit {
 	}
 	limit := e.Limit()
 	if e.Record.Heartbeat > 0 && e.Holder.Life != process.Alive && e.clock != nil && e.shown {
-		limit.Why = fmt.Sprintf("it gave a sign of life while it was watched, and none for %s since; %s", e.Unchanged.Round(time.Millisecond), e.Processes())
+		limit.Why = fmt.Sprintf("it sent a heartbeat while it was watched, and none for %s since; %s", e.Unchanged.Round(time.Millisecond), e.Processes())
 	}
 	return limit
 }
 
-// agedWindow is how long a lock is watched of which only the age says that it is over.
+// agedWindow is how long to watch a lock whose age is the only evidence that it is over.
 func agedWindow(limit time.Duration) time.Duration {
 	return min(limit/10, tornBeat) + 100*time.Millisecond
 }
@@ -102,10 +102,10 @@ func foreignWhy(e evidence) string {
 }
 
 func strangeWhy(s strange, limit time.Duration) string {
-	return fmt.Sprintf("%s; it counts as dead after %s without a sign of life (--max-age says otherwise, break --force does not wait)", s.why, limit)
+	return fmt.Sprintf("%s; it counts as dead after %s without a heartbeat (--max-age changes that, break --force does not wait)", s.why, limit)
 }
 
-// judgeSilence decides by the time without a sign of life, or without knowing it.
+// judgeSilence decides by the time without a heartbeat, even if that time is unknown.
 func judgeSilence(e evidence, limit source.Limit) source.Verdict {
 	v := e.JudgeSilence(limit, e.rules())
 	if v.State == source.StateHeld && e.blind() {
@@ -114,9 +114,9 @@ func judgeSilence(e evidence, limit source.Limit) source.Verdict {
 	return v
 }
 
-// blind says that nothing is known of the holder's silence but what this observer has
-// seen of it himself, and that is no sign of life yet. One that lives will show before
-// long, so it is worth watching; of one that nobody renews that cannot be said.
+// blind means that the time since the last heartbeat is known only from this observer's own watching, and
+// that it has not seen a heartbeat yet. A live holder will soon send one, so it is worth watching; a lock
+// that is not renewed never shows one.
 func (e evidence) blind() bool {
 	return e.clock != nil && !e.shown && e.Holder.Life != process.Alive && e.Record.Heartbeat > 0
 }
@@ -127,21 +127,21 @@ func blindWhy(e evidence, limit time.Duration) string {
 	if errors.As(e.clock, &number) {
 		why = number.Error()
 	}
-	seen := "how long it has been silent"
+	seen := "how long it has sent no heartbeat"
 	if e.Unchanged > 0 {
-		seen = fmt.Sprintf("no sign of life for %s, with a limit of %s: for how long before that", e.Unchanged.Round(time.Millisecond), limit)
+		seen = fmt.Sprintf("no heartbeat for %s, with a limit of %s: for how long before that", e.Unchanged.Round(time.Millisecond), limit)
 	}
 	return fmt.Sprintf("%s is not known, as the server's clock cannot be read from here (%s)", seen, why)
 }
 
-// initialNamespace is the pid namespace of a Linux host itself (the kernel's
-// PROC_PID_INIT_INO), as it stands in an Identity.
+// initialNamespace is the pid namespace of a Linux host itself (the kernel's PROC_PID_INIT_INO), in the
+// form that an Identity has.
 const initialNamespace = "pid:[4026531836]"
 
-// findPeer says what this host knows of the process of a Python MultiLock, of which there
-// is a host's name and a pid. Nothing, if the name is another host's, or if this process
-// does not see all processes of the host. The pid may be another process's by now: that it
-// exists proves little, and that it does not proves much.
+// findPeer returns what this host knows of a Python MultiLock's process, whose record has only a host's
+// name and a pid. It returns nothing if the name is another host's, or if this process does not see all
+// processes of the host. The pid may have been reused: that it exists proves little, that it does not exist
+// proves much.
 func findPeer(r source.Record, self process.Identity) process.Evidence {
 	if r.Token != "" || r.Foreign != "" || r.Holder.PID <= 0 || r.Holder.Host != self.Host || !seesTheHost(self) {
 		return process.Evidence{}
@@ -159,10 +159,9 @@ func seesTheHost(self process.Identity) bool {
 	return strings.HasPrefix(self.Namespace, initialNamespace) || self.Namespace == runtime.GOOS
 }
 
-// judgePeer decides about a Python MultiLock by what is known of its process. One that
-// lives is spared whatever its age. Where such peers are reckoned with, one that does not
-// exist is dead, as it is for other peers; that is watched for as long as a limbo, lest the
-// peer has been slow only.
+// judgePeer decides about a Python MultiLock by what is known of its process. A live process keeps the lock
+// at any age. Where such peers contend, a process that does not exist is dead, as it is for other peers.
+// The lock is then watched for as long as an orphaned entry, in case the peer was only slow.
 func judgePeer(e evidence) (v source.Verdict, certain bool) {
 	switch {
 	case e.peer.Life == process.Alive:

@@ -8,8 +8,9 @@ import (
 
 var _ source.Known = (*Source)(nil)
 
-// Known implements source.Known. What is kept of a group, its history first, is never removed
-// with the last lock, as the directory with the locks is. Python peers keep nothing.
+// Known implements source.Known. The directory with the locks is removed with the last lock, but the
+// group's files, such as its history, stay. Python peers leave no files, so with them every group counts as
+// known.
 func (s *Source) Known(context.Context) (bool, error) {
 	if s.legacy {
 		return true, nil

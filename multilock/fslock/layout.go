@@ -7,21 +7,22 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Names below the base directory. GROUP holds nothing but held locks, so that it
-// is empty exactly when nothing in it is held.
+// Names below the base directory. GROUP contains only held locks, so that it is empty exactly when no lock
+// of the group is held.
 const (
 	fenceDir = "fence"
 	doneDir  = "done"
 	logsDir  = "logs"
 	queueDir = "queue"
+	runsDir  = "runs"
 
 	lockedSuffix = ".locked" // the lock
-	jobSuffix    = ".job"    // the process groups that work under it
-	newJobSuffix = ".newjob" // about to take the place of that
+	jobSuffix    = ".job"    // the process groups of the holder's jobs
+	newJobSuffix = ".newjob" // about to replace the job file
 	resultSuffix = ".result" // how the job ended, about to be committed
 	forgotSuffix = ".forgot" // a committed result, about to be removed
-	peerSuffix   = ".lock"   // what the Python MultiLock has before its own rename
-	sillyPrefix  = ".nfs"    // a file that was removed while somebody on that NFS client had it open
+	peerSuffix   = ".lock"   // the Python MultiLock's file before its own rename
+	sillyPrefix  = ".nfs"    // a file that was removed while a process on that NFS client had it open
 	logSuffix    = ".out"
 
 	// DefaultGroup and DefaultName are those of the Python MultiLock.
@@ -35,16 +36,15 @@ const DefaultHistoryKeep = history.DefaultKeep
 // nameMax is NAME_MAX of every file system of consequence, in bytes.
 const nameMax = 255
 
-// maxName is what that leaves for a name with the longest suffix behind it.
+// maxName is the longest name that leaves room for the longest suffix.
 const maxName = nameMax - len(lockedSuffix)
 
-// unsyncedMark is the sticky bit on a lock file: its writer did not sync it,
-// because nobody but its own kernel can see the file system. If such a file
-// turns out to be empty, that kernel went down, and its writer with it.
+// unsyncedMark is the sticky bit on a lock file that its writer did not sync, because only the writer's
+// kernel sees the file system. If such a file is empty, that kernel went down, and the writer with it.
 const unsyncedMark = 0o1000
 
-// CheckName says whether name can be the name of a lock or a group. Names are
-// data: every byte is kept, but for what a file system cannot hold.
+// CheckName checks whether name is valid for a lock or a group. Every byte is allowed that a file system
+// can store.
 func CheckName(name string) error { return checkElement("lock name", name) }
 
 // CheckName implements source.NameChecker.
@@ -58,7 +58,7 @@ func checkElement(what, name string) error {
 	return &source.InvalidError{What: what, Got: name, Why: why}
 }
 
-// besides are the files that a lock's directory may have beside the lock file.
+// besides lists the files that a lock's directory may contain beside the lock file.
 func besides(name string) []string {
 	return []string{name + newJobSuffix, name + jobSuffix, name + resultSuffix, name + forgotSuffix}
 }

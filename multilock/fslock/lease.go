@@ -19,7 +19,7 @@ type lease struct {
 	since  boottime.Instant
 
 	file    fileIdentity // of the lock file that this lease wrote
-	content []byte       // of it
+	content []byte       // of the lock file
 
 	drawing   sync.Mutex // one fence number at a time
 	recording sync.Mutex // one change of the result at a time
@@ -29,16 +29,16 @@ type lease struct {
 	users   int // calls that are using dir
 	closed  bool
 	shut    bool  // dir is closed
-	tried   bool  // a removal was answered with an error: it may have been carried out
-	proven  bool  // a look of Release found the lock file in its place
+	tried   bool  // a removal failed: it may have been carried out all the same
+	proven  bool  // Release has seen the lock file in its place
 	marked  bool  // there is a job file
-	renewed bool  // and there may be one that was to take its place
+	renewed bool  // there may be a new job file
 	pending bool  // a result's file may be in the lock's directory
-	moved   bool  // and so may what was moved there from among the results
-	loss    error // why it is not held any more, once that is proven
-	left    sign  // of the directory, as the last sign of life left it; zero if unknown
+	moved   bool  // a file moved there from the results may be in the lock's directory
+	loss    error // why the lock is not held any more, once that is proven
+	left    sign  // of the directory, as the last heartbeat left it; zero if unknown
 	found   sign  // of the directory, before the read-back found the lock file in it; zero if unknown
-	signs   int   // of life, that were given
+	signs   int   // heartbeats sent
 	settled error
 }
 
@@ -66,7 +66,7 @@ func (l *lease) result() string { return l.record.Name + resultSuffix }
 
 func (l *lease) forgot() string { return l.record.Name + forgotSuffix }
 
-// explain turns what a call on the lock directory answered into what it means.
+// explain interprets the error of a call on the lock directory.
 func (l *lease) explain(op string, err error) error {
 	switch {
 	case err == nil:
@@ -101,8 +101,8 @@ func (l *lease) Close() error {
 	return l.settle(nil)
 }
 
-// enter begins a use of the descriptor, which is closed when the lease is settled
-// and its last user has left. A use may hang while others go on.
+// enter begins a use of the descriptor, which is closed when the lease has ended and its last user has
+// left. A call that hangs does not block the others.
 func (l *lease) enter() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func (l *lease) enter() error {
 	return nil
 }
 
-// use is enter for what only the holder may do.
+// use is enter for calls that only a holder may make.
 func (l *lease) use() error {
 	if err := l.enter(); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (l *lease) leave() {
 	}
 }
 
-// shutDir closes the directory, to calls that are under way as well, once.
+// shutDir closes the directory once, even under calls that are still running.
 func (l *lease) shutDir() {
 	if !l.shut {
 		_ = l.dir.Close()

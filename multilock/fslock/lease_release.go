@@ -8,9 +8,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Release removes what is beside the lock file, that file, and the empty
-// directory. The lock file decides; the directory is removed by path, which can
-// only succeed on an empty one.
+// Release removes the files beside the lock file, the lock file, and the empty directory. The removal of
+// the lock file is what releases the lock; the directory is removed by path, which only succeeds if it is
+// empty.
 func (l *lease) Release(context.Context) error {
 	l.marking.Lock()
 	defer l.marking.Unlock()
@@ -40,10 +40,10 @@ func (l *lease) Release(context.Context) error {
 	}
 }
 
-// lastLook makes sure that the lock file is there and ours before it is removed. Then the
-// lock was held until this release, whatever happens after.
+// lastLook verifies that our lock file is there before it is removed. If so, the lock was held until this
+// release, whatever happens later.
 //
-// On NFS, where a look costs a request, a lock that was held for a moment only goes without.
+// On NFS, where the check costs a request, it is skipped for a lock that was held only for a moment.
 func (l *lease) lastLook() error {
 	l.mu.Lock()
 	loss := l.loss
@@ -61,9 +61,8 @@ func (l *lease) lastLook() error {
 	return nil
 }
 
-// released ends a release that was successful. An NFS client that removes a directory
-// which nobody has open remembers that its name is absent, and need not ask before this
-// host takes the lock again.
+// released ends a successful release. An NFS client that removes a directory which no process has open
+// remembers that its name is absent, and need not ask when this host acquires the lock again.
 func (l *lease) released() error {
 	if l.src.base.Kind.NFS && !l.src.legacy {
 		l.mu.Lock()
@@ -74,10 +73,10 @@ func (l *lease) released() error {
 	return l.settle(nil)
 }
 
-// vanished is for a lock file that its removal did not find. Mostly that was removed by
-// this very request, which was sent once more after its reply was lost. If the lock was
-// held until this release, or nobody can have had it since, that is all there is to know.
-// Otherwise it may as well have been broken before, and nothing tells the one from the other.
+// vanished is for a lock file that was already gone when it was to be removed. Usually this request removed
+// it and was then repeated after its reply was lost. That is certain if the lock was held until this
+// release, or if no other process can have held it since. Otherwise the lock may have been broken earlier,
+// and the two cases cannot be distinguished.
 func (l *lease) vanished() error {
 	l.mu.Lock()
 	proven := l.proven
@@ -89,13 +88,13 @@ func (l *lease) vanished() error {
 	return errors.Join(source.ErrUnsure, opError("release", l.record.Name, errVanished))
 }
 
-var errVanished = errors.New("its lock file was gone already, and somebody may have had the lock since: either this very request was carried out " +
-	"twice, and all is well, or somebody broke the lock or removed its file before; \"multilock history\" says whether it was broken")
+var errVanished = errors.New("its lock file was gone already, and another process may have held the lock since: either this request was carried out " +
+	"twice, which is harmless, or another process broke the lock or removed its file before; \"multilock history\" shows whether it was broken")
 
-// untaken says whether the lock's directory is still there, without the lock file. Who
-// takes the lock replaces it, and who breaks the lock removes it: so nobody has had the
-// lock since. Where inode numbers do not count, links mostly do not either: fuse-overlayfs
-// and MooseFS show a directory that was removed as if it was there.
+// untaken reports whether the lock's directory still exists, without the lock file. A new holder replaces
+// the directory, and a breaker removes it, so no other process has held the lock since. Where inode numbers
+// do not count, link counts usually do not either: fuse-overlayfs and MooseFS show a removed directory as
+// if it was still there.
 func (l *lease) untaken() bool {
 	info, err := l.dir.Stat()
 	if err != nil || info.Links == 0 || !l.src.base.InodesCount() {
@@ -105,8 +104,8 @@ func (l *lease) untaken() bool {
 	return gone(err)
 }
 
-// releaseLost removes the lock file of a lock that is not held any more, if it is ours:
-// then its directory is elsewhere, and its name free or another's.
+// releaseLost removes the lock file of a lock that is not held any more, if the file is ours: its directory
+// was moved, and its name is free or belongs to another lock.
 func (l *lease) releaseLost(loss error) error {
 	content, err := readRecord(l.dir, l.record.Name)
 	if err == nil && bytes.Equal(content, l.content) {

@@ -7,9 +7,9 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Renew gives a sign of life through the descriptor and makes sure that the lock
-// file is in the directory, and the directory in its place. The touch alone would prove
-// nothing: it also succeeds on a directory that a breaker has emptied, or somebody moved.
+// Renew sends a heartbeat through the descriptor and verifies that the lock file is in the directory, and
+// the directory in its place. The touch alone would prove nothing: it also succeeds on a directory that a
+// breaker has emptied, or that was moved.
 func (l *lease) Renew(context.Context) error {
 	if err := l.use(); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (l *lease) renew() error {
 	}
 	if every && l.src.above == nil {
 		if moved := l.src.base.Moved(l.group, l.src.group); moved != "" {
-			return l.lost("its " + moved + " was moved, and others who come there find another or none")
+			return l.lost("its " + moved + " was moved, so other processes do not find it there")
 		}
 	}
 	l.mu.Lock()
@@ -48,24 +48,23 @@ func (l *lease) renew() error {
 	return nil
 }
 
-// prompt is less than it takes a server to crash and to come back. One that exports async may
-// have forgotten the lock's rename then: if that came between the look at the directory's times
-// and the touch, the times that the touch left would never tell.
+// prompt is less than a server needs to crash and restart. After a crash, a server that exports async may
+// have lost the lock's rename. If the crash happens between reading the directory's times and the touch,
+// the times after the touch do not show it.
 const prompt = time.Second
 
-// looksAtAllEvery is how often a sign of life comes with all looks in any case: for the
-// lock file and the directory, so that what the directory's times did not tell comes to
-// light in the end, and for the way that leads to them.
+// looksAtAllEvery is how often a heartbeat makes every check: of the lock file and the directory by name,
+// in case the directory's times missed a change, and of the path to them.
 const looksAtAllEvery = 8
 
-// looksAtAll says whether the next sign of life does.
+// looksAtAll reports whether the next heartbeat makes every check.
 func (l *lease) looksAtAll() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.signs%looksAtAllEvery == looksAtAllEvery-1
 }
 
-// inPlace makes sure that the lock file and the directory are where they belong.
+// inPlace verifies that the lock file and the directory are in their places.
 func (l *lease) inPlace() error {
 	if err := l.present(); err != nil {
 		return err
@@ -73,11 +72,11 @@ func (l *lease) inPlace() error {
 	return l.placed()
 }
 
-// whole says that the lock is in its place, and that nothing in it was added or removed
-// since the lock file was seen there: two requests. False says nothing.
+// whole reports that the lock is in its place, and that nothing was added to it or removed from it since
+// the lock file was seen there. It takes two requests. False is inconclusive.
 func (l *lease) whole() bool {
 	if !l.src.base.Kind.NFS {
-		return false // a look by name costs no more, or the times may not tell
+		return false // a lookup by name costs no more, or the times may miss changes
 	}
 	named, err := l.lookedUp()
 	own, failed := l.dir.StatCached()
@@ -90,10 +89,9 @@ func (l *lease) whole() bool {
 	return now.grain() == 0 && (now == l.left || now == l.found)
 }
 
-// untouched says whether the directory is as this lease's last sign of life left it:
-// then nothing in it was added or removed since, and the lock file is still there. To
-// look it up by name costs an NFS client two requests more, for it asks for its
-// permissions on a directory that the touch has changed.
+// untouched reports whether the directory is as this lease's last heartbeat left it: if so, nothing was
+// added or removed since, and the lock file is still there. A lookup by name costs an NFS client two more
+// requests, because it asks for its permissions on a directory that the touch has changed.
 func (l *lease) untouched() (bool, error) {
 	l.mu.Lock()
 	left := l.left
@@ -105,15 +103,14 @@ func (l *lease) untouched() (bool, error) {
 	return err == nil && info.Links > 0 && signOf(info) == left, err
 }
 
-// leaves is how a touch leaves the directory, by the times in the server's reply; zero
-// if it is gone, and where it is not known to be NFS: there a look by name costs no more,
-// or the times may not tell what others do. Nor do they where they have a coarse step: a
-// breaker who comes soon after a touch leaves the same.
+// leaves returns how a touch left the directory, by the times in the server's reply. It is zero if the
+// directory is gone, and where it is not known to be on NFS: there a lookup by name costs no more, or the
+// times may miss changes by others. It is also zero if the times have a coarse step, because a breaker that
+// comes soon after a touch leaves the same times.
 //
-// Had a breaker removed the lock file between untouched and this, the times would be his,
-// and would not tell. Nobody has the lock then: whoever takes it replaces the directory,
-// and the next sign of life finds it gone. What moved the directory in that moment comes
-// to light with the next look by name.
+// If a breaker removes the lock file between untouched and the touch, the times include its removal and do
+// not show it. The lock is free in that case: a new holder replaces the directory, and the next heartbeat
+// finds it gone. If the directory is moved in that moment, the next lookup by name finds it.
 func (l *lease) leaves() sign {
 	if !l.src.base.Kind.NFS {
 		return sign{}
@@ -125,8 +122,7 @@ func (l *lease) leaves() sign {
 	return signOf(info)
 }
 
-// present looks the lock file up by name, as the server has it now, and makes sure that
-// it is the one that this lease wrote.
+// present looks the lock file up by name on the server, and verifies that this lease wrote it.
 func (l *lease) present() error {
 	info, err := l.dir.StatName(l.locked())
 	switch {
@@ -135,18 +131,17 @@ func (l *lease) present() error {
 	case info.Links == 0:
 		return l.lost("the lock file was removed")
 	case l.file.isAnother(info):
-		return l.lost("another lock file has taken the place of its own, as that of a Python MultiLock does for which nobody gave --legacy-peers")
+		return l.lost("another lock file has replaced its own, as that of a Python MultiLock does if --legacy-peers is missing")
 	}
 	return nil
 }
 
-// placed makes sure that the lock's name still leads to this directory. Somebody may
-// have moved it. And a server that answers before it writes (an async export) may have
-// forgotten the rename in a crash: then the lock is whole, back where it was staged, and
-// its name is free for others. On NFS, both change the times of the directory.
+// placed verifies that the lock's name still leads to this directory. A user may have moved it. Or a server
+// that replies before it writes (an async export) may have lost the rename in a crash: the lock is intact,
+// but back where it was staged, and its name is free for others. On NFS, both change the times of the
+// directory.
 //
-// Where inode numbers prove nothing, or the name may not be looked up any more, nothing
-// follows.
+// Where inode numbers prove nothing, or the name may no longer be looked up, the check passes.
 func (l *lease) placed() error {
 	if !l.src.base.InodesCount() {
 		return nil
@@ -160,17 +155,17 @@ func (l *lease) placed() error {
 	}
 	switch {
 	case err == nil, gone(err):
-		return l.lost("its directory is not in its place any more: it was moved, or its server forgot it in a crash")
+		return l.lost("its directory is not in its place any more: it was moved, or lost in a crash of the server")
 	case forbidden(err):
 		return nil
 	}
 	return opError("look up the lock's directory", l.record.Name, err)
 }
 
-// lookedUp is what has the lock's name now, in the group's directory.
+// lookedUp returns what has the lock's name in the group's directory now.
 func (l *lease) lookedUp() (vfs.Info, error) {
 	if l.src.base.Kind.NFS {
-		// The client forgets the names in the group, if it has changed.
+		// If the group has changed, this makes the client drop its cached names.
 		if _, err := l.group.Stat(); err != nil {
 			return vfs.Info{}, err
 		}

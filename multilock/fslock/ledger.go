@@ -13,11 +13,10 @@ import (
 
 // The last result of a name is the file BASE/.multilock/groups/GROUP/done/NAME.
 //
-// It gets there by a rename from the lock's own directory, through the
-// descriptor that the holder keeps. So it can only get there while that
-// directory exists: nobody can take the name before that directory is empty, and
-// once it is, there is nothing to be renamed. A result is removed the same way,
-// by a rename into that directory.
+// It gets there by a rename from the lock's own directory, through the descriptor that the holder keeps. So
+// it can only get there while that directory exists: no process can acquire the name before that directory
+// is empty, and then there is nothing to rename. A result is removed the same way, by a rename into that
+// directory.
 
 var _ source.Committer = (*lease)(nil)
 
@@ -30,8 +29,8 @@ func (l *lease) Commit(_ context.Context, r source.Result) error {
 	return l.recordWith("commit the result", func() error { return l.commit(content) })
 }
 
-// recordWith changes the result, one call at a time: each of two would take the
-// other's file for a leftover of its own.
+// recordWith changes the result, one call at a time: of two concurrent calls, each would take the other's
+// file for its own leftover.
 func (l *lease) recordWith(op string, change func() error) error {
 	if err := l.use(); err != nil {
 		return err
@@ -42,9 +41,9 @@ func (l *lease) recordWith(op string, change func() error) error {
 	return l.src.amongResults(op, l.record.Name, change)
 }
 
-// amongResults starts over as long as things move under a step, or seem to: an NFS
-// client that remembers a name as absent says so by itself, right after its server has
-// said that it exists. So what it remembers is put to the test before the next round.
+// amongResults retries as long as a directory changes under a step, or seems to: an NFS client that caches
+// a name as absent answers from its cache, even right after its server has reported that the name exists.
+// So the cache is refreshed before the next round.
 func (s *Source) amongResults(op, name string, step func() error) error {
 	return groupfiles.InRounds(op, name, func() error {
 		err := step()
@@ -55,8 +54,8 @@ func (s *Source) amongResults(op, name string, step func() error) error {
 	})
 }
 
-// recallResults makes an NFS client forget the names among the results that are not as
-// it remembers them. Where that fails, the next round meets the reason.
+// recallResults makes an NFS client drop outdated names of the results from its cache. If that fails, the
+// next round hits the cause.
 func (s *Source) recallResults() {
 	if done, err := s.results.Use(); err == nil {
 		_ = s.files.Refresh(done)
@@ -76,8 +75,8 @@ func (l *lease) setMoved(moved bool) {
 	l.moved = moved
 }
 
-// verdict turns the error of a call on the lock's directory into what it means:
-// whether the lock is lost, the lock file says.
+// verdict interprets the error of a call on the lock's directory: the lock file decides whether the lock is
+// lost.
 func (l *lease) verdict(op string, err error) error {
 	if gone(err) {
 		if err := l.renew(); err != nil {
@@ -91,10 +90,10 @@ func (l *lease) unsure(op string, err error) error {
 	return errors.Join(source.ErrUnsure, opError(op, l.record.Name, err))
 }
 
-// Forget implements source.Committer. The result is moved into the lock's
-// directory, which only works while that exists, and removed there.
+// Forget implements source.Committer. The result is moved into the lock's directory, which only works while
+// that exists, and removed there.
 func (l *lease) Forget(context.Context) error {
-	return l.recordWith("forget the result", l.forget)
+	return l.recordWith("delete the result", l.forget)
 }
 
 func (l *lease) forget() error {
@@ -105,7 +104,7 @@ func (l *lease) forget() error {
 	defer l.src.results.Done(done)
 	switch err := l.probe(done); {
 	case errors.Is(err, source.ErrNoResult):
-		return l.renew() // another holder's, if we lost meanwhile
+		return l.renew() // if we lost the lock meanwhile, the answer is another holder's
 	case errors.Is(err, errOccupied):
 		return occupied(done, l.record.Name)
 	case err != nil:
@@ -115,8 +114,8 @@ func (l *lease) forget() error {
 	return l.forgotten(done.Rename(l.record.Name, l.dir, l.forgot()))
 }
 
-// forgotten removes what was moved. That this succeeds proves that it was; if
-// there is nothing, the next round sees whether there is a result at all.
+// forgotten removes the moved result. If that succeeds, the result was moved; if there is nothing, the next
+// round checks whether a result exists at all.
 func (l *lease) forgotten(renamed error) error {
 	removed := removeEntry(l.dir, l.forgot())
 	switch {
@@ -126,7 +125,7 @@ func (l *lease) forgotten(renamed error) error {
 	case inDoubt(renamed), !gone(removed):
 		return l.unsure("learn whether the result was removed", errors.Join(renamed, removed))
 	case renamed != nil && !gone(renamed):
-		return opError("forget the result", l.record.Name, renamed)
+		return opError("delete the result", l.record.Name, renamed)
 	}
 	if err := l.renew(); err != nil {
 		return err
@@ -137,12 +136,12 @@ func (l *lease) forgotten(renamed error) error {
 // resultsError is for a directory of results that cannot be opened or made.
 func resultsError(name string, err error) error {
 	if gone(err) {
-		return groupfiles.ErrAgain // somebody removed it just now
+		return groupfiles.ErrAgain // another process has just removed it
 	}
 	return opError("open the results", name, err)
 }
 
-// occupied says that somebody's directory is where a result belongs.
+// occupied reports that a user's directory is where the result belongs.
 func occupied(done vfs.Dir, name string) error {
 	return &source.InvalidError{
 		What: "lock name", Got: name, Err: syscall.ENOTEMPTY,

@@ -10,11 +10,11 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// commitment is a result on its way to where it counts.
+// commitment is a result that is being committed.
 type commitment struct {
 	*lease
 	content []byte
-	file    vfs.File          // open as long as it is to be synced
+	file    vfs.File          // open until it is synced
 	done    *shareddir.Handle // the directory of results
 }
 
@@ -22,7 +22,7 @@ type commitment struct {
 func (l *lease) commit(content []byte) error {
 	c := &commitment{lease: l, content: content}
 	if err := c.write(); err != nil {
-		_ = l.dir.Unlink(l.result()) // or Release does it; nothing was going to be renamed
+		_ = l.dir.Unlink(l.result()) // if this fails, Release removes it; no rename was tried
 		return l.verdict("write the result", err)
 	}
 	if c.file != nil {
@@ -41,11 +41,11 @@ func (l *lease) commit(content []byte) error {
 	return c.confirm(renamed)
 }
 
-// write makes the file. One of that name is what an earlier call of ours left.
+// write creates the file. An existing file of that name was left by an earlier call of ours.
 //
-// A result is to outlive the machine, so it is synced before it gets its name. Where
-// the file system is known to keep to that order by itself, it is only flushed, and
-// goes to stable storage together with its name, which is several times as fast.
+// A result must survive a crash of the machine, so the file is synced before it gets its name. Where the
+// file system is known to keep that order by itself, the file is only flushed, and reaches stable storage
+// together with its name, which is several times as fast.
 func (c *commitment) write() error {
 	c.setPending(true)
 	f, err := c.dir.Create(c.result(), shareddir.FileMode)
@@ -72,9 +72,9 @@ func (c *commitment) write() error {
 	return errors.Join(err, f.Close())
 }
 
-// persist ends a commit. On a file system that only this kernel sees, the directory's
-// entry is not on stable storage before it has been synced, nor is what was only
-// flushed; an NFS server has done that when it answers.
+// persist ends a commit. On a file system that only this kernel sees, the directory's entry, and a file
+// that was only flushed, are not on stable storage before a sync. An NFS server has stored both when it
+// replies.
 func (c *commitment) persist() error {
 	c.setPending(false)
 	if !c.src.base.Kind.Local {
@@ -93,8 +93,8 @@ func (c *commitment) persist() error {
 	return nil
 }
 
-// confirm learns what the rename did, whatever it answered: replies get lost, and
-// some clients call a failure a success. Finding our own bytes is proof.
+// confirm finds out what the rename did, whatever it returned: replies get lost, and some clients report a
+// failure as success. Finding our own bytes proves that it was carried out.
 func (c *commitment) confirm(renamed error) error {
 	mine, err := c.src.recorded(c.done, c.record.Name, c.content)
 	switch {
@@ -132,15 +132,14 @@ func (c *commitment) removeProbe() error {
 	return c.moveAway(c.done)
 }
 
-// withdraw takes back a result whose rename is in doubt. That it can be removed
-// where it was written proves that the rename was not carried out, and a late one
-// finds nothing. If it is not there, it was carried out after all, or the lock is
-// broken.
+// withdraw removes a result whose rename is in doubt. If it can be removed where it was written, the rename
+// was not carried out, and a late one finds nothing. If it is not there, the rename was carried out after
+// all, or the lock is broken.
 func (c *commitment) withdraw(cause error) error {
 	removed := c.dir.Unlink(c.result())
 	switch {
 	case removed == nil && (cause == nil || gone(cause)):
-		c.src.results.Drop(c.done) // it is the directory of results that has gone
+		c.src.results.Drop(c.done) // the directory of results is what has gone
 		return groupfiles.ErrAgain
 	case removed == nil:
 		return opError("commit the result", c.record.Name, cause)

@@ -11,20 +11,20 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// errOccupied says that there is a directory with something in it.
+// errOccupied means that a non-empty directory is where the result belongs.
 var errOccupied = errors.New("a directory is in the way")
 
 // probe finds out whether the lock's name has a result: nil if it has, ErrNoResult if not.
 //
-// It tries to make a directory in its place. That it can be made is the server's
-// own word that there is none, whatever this client's cache holds; no look at the
-// name is. The directory is removed at once; if a crash leaves it, it is in
-// nobody's way, and the next probe tells it from a result.
+// It tries to make a directory where the result would be. If mkdir succeeds, the server itself has
+// confirmed that there is no result, whatever this client's cache contains; a lookup of the name would not
+// prove that. The directory is removed at once. If a crash leaves it, it blocks nothing, and the next probe
+// can distinguish it from a result.
 func (l *lease) probe(done *shareddir.Handle) error {
 	return l.src.probeWith(done, l.record.Name, l.moveAway)
 }
 
-// probeWith asks, and has the directory moved away with what is given.
+// probeWith probes for a result, and removes the directory with moveAway.
 func (s *Source) probeWith(done *shareddir.Handle, name string, moveAway away) error {
 	made, err := s.ask(done, name)
 	if err != nil {
@@ -36,10 +36,10 @@ func (s *Source) probeWith(done *shareddir.Handle, name string, moveAway away) e
 // away moves the directory of a probe away, on NFS.
 type away func(done *shareddir.Handle) error
 
-// leave is what who does not hold the lock does with it: it stays, until a holder comes.
+// leave is for a caller that does not hold the lock: the directory stays, until a holder probes.
 func leave(*shareddir.Handle) error { return nil }
 
-// ask tries to make the directory: it is made, or something is there.
+// ask tries to make the directory: either it is made, or the name exists.
 func (s *Source) ask(done *shareddir.Handle, name string) (made bool, err error) {
 	err = done.Mkdir(name, shareddir.DirMode)
 	switch {
@@ -54,7 +54,7 @@ func (s *Source) ask(done *shareddir.Handle, name string) (made bool, err error)
 	return true, nil
 }
 
-// settle removes the directory, or finds that it is none.
+// settle removes the directory, or finds that the name is not a directory.
 func (s *Source) settle(done *shareddir.Handle, name string, made bool, moveAway away) error {
 	if !s.base.Kind.NFS {
 		return s.probed(name, made, done.Rmdir(name))
@@ -69,7 +69,7 @@ func (s *Source) settle(done *shareddir.Handle, name string, made bool, moveAway
 	return s.probed(name, made, err)
 }
 
-// probed is what the removal of the directory tells.
+// probed interprets the removal of the directory.
 func (s *Source) probed(name string, made bool, removed error) error {
 	switch {
 	case inDoubt(removed) && s.base.Kind.NFS:
@@ -85,10 +85,9 @@ func (s *Source) probed(name string, made bool, removed error) error {
 	return opError("learn the result", name, removed)
 }
 
-// mustBeProbe tells the directory that an earlier probe left from a result, which is ENOTDIR.
-// On NFS what this client remembers of the name may be a directory that is gone: the attributes
-// of the results' directory tell it what has changed, and a look at the name asks for what it
-// finds there.
+// mustBeProbe distinguishes the directory that an earlier probe left from a result, for which it returns
+// ENOTDIR. An NFS client may have cached a directory that is gone under this name: Refresh makes it notice
+// changes of the results' directory, so that the lookup of the name asks the server.
 func (s *Source) mustBeProbe(done vfs.Dir, name string) error {
 	if err := s.files.Refresh(done); err != nil {
 		return err
@@ -117,19 +116,19 @@ func mustBeEmpty(parent vfs.Dir, name string) error {
 	return err
 }
 
-// moveAway moves a probe's directory into that of the lock, and removes it there, on NFS. An
-// rmdir where it is would be right for as long as the lock is held, but a client sends it again
-// until it is answered, and with version 4 it does not say what it is for: come too late, it
-// would remove the result that a later holder has committed. The rename has the lock's
-// directory as its target, and works only while that exists.
+// moveAway moves a probe's directory into the lock's directory, and removes it there, on NFS. An rmdir in
+// place would be right while the lock is held, but a client repeats it until it gets a reply, and in
+// version 4 an rmdir does not say what type of entry it is for: a late one would remove the result that a
+// later holder has committed. The rename has the lock's directory as its target, and works only while that
+// exists.
 //
-// If nobody knows whether it was carried out, it may be later, and would then take away what
-// this holder commits: so there is no answer.
+// If it is unknown whether the rename was carried out, it may be later, and would then take away what this
+// holder commits: so the probe fails.
 func (l *lease) moveAway(done *shareddir.Handle) error {
 	renamed := done.Rename(l.record.Name, l.dir, l.forgot())
 	if is(renamed, syscall.ENOTDIR, syscall.EEXIST, syscall.ENOTEMPTY) {
-		// A result is there that was forgotten, and could not be removed at once.
-		_ = removeEntry(l.dir, l.forgot()) // the rename tells
+		// A deleted result is still there, because it could not be removed at once.
+		_ = removeEntry(l.dir, l.forgot()) // the rename below shows whether this worked
 		renamed = done.Rename(l.record.Name, l.dir, l.forgot())
 	}
 	if inDoubt(renamed) {
@@ -137,8 +136,9 @@ func (l *lease) moveAway(done *shareddir.Handle) error {
 		return renamed
 	}
 	if renamed != nil && !gone(renamed) {
-		// It stays, and would be in the way of the result. No error number: nothing is known.
-		return fmt.Errorf("move an earlier question's directory away: %v", renamed) //nolint:errorlint // as said
+		// It stays, and would block the result. The error has no number, so that it does not count as an
+		// answer.
+		return fmt.Errorf("move an earlier question's directory away: %v", renamed) //nolint:errorlint // see above
 	}
 	removed := l.dir.Rmdir(l.forgot())
 	if removed != nil && !gone(removed) {
@@ -147,7 +147,7 @@ func (l *lease) moveAway(done *shareddir.Handle) error {
 	return nil
 }
 
-// removeEntry removes what may be a file or, of a probe, an empty directory.
+// removeEntry removes a file or the empty directory of a probe.
 func removeEntry(dir vfs.Dir, name string) error {
 	err := dir.Unlink(name)
 	if is(err, syscall.EISDIR, syscall.EPERM) {

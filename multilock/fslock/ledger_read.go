@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// makeResults is the directory of results, made if it is absent.
+// makeResults opens the directory of results, and makes it if it is absent.
 func (s *Source) makeResults() (*shareddir.Handle, error) {
 	done, err := s.results.Use()
 	if !gone(err) {
@@ -23,13 +23,13 @@ func (s *Source) makeResults() (*shareddir.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = dir.Close() // only made; what is shared is opened in one place
+	_ = dir.Close() // the shared descriptor is opened in one place, below
 	return s.results.Use()
 }
 
-// Outcome implements source.Committer. An earlier holder that was stopped in
-// here, and goes on when somebody else has the lock, must not start the job on
-// what it learned: so the lock is verified at the end.
+// Outcome implements source.Committer. An earlier holder that was stopped in here, and resumes when another
+// process holds the lock, must not start the job because of an outdated answer: so the lock is verified at
+// the end.
 func (l *lease) Outcome(context.Context) (result source.Result, err error) {
 	if err := l.use(); err != nil {
 		return source.Result{}, err
@@ -48,10 +48,10 @@ func (l *lease) Outcome(context.Context) (result source.Result, err error) {
 	return result, nil
 }
 
-// verified passes on what was learned, if the lock still is this lease's. If it
-// is not, or nobody can tell, nothing is left of it: above all not that there is no
-// result, which starts the job. It gives no sign of life: that would prove
-// nothing, and make an NFS client ask for all that it knows of the directory anew.
+// verified returns what was learned, if this lease still holds the lock. If it does not, or that is
+// unknown, the answer is dropped: above all the answer that there is no result, which starts the job. It
+// sends no heartbeat: a heartbeat would prove nothing, and make an NFS client drop what it has cached of
+// the directory.
 func (l *lease) verified(learned error) error {
 	if err := l.present(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Source) outcome(name string, moveAway away) (source.Result, error) {
 	if err != nil {
 		return source.Result{}, err
 	}
-	if !made && s.base.Kind.NFS { // mostly a result: no need to look at what it is first
+	if !made && s.base.Kind.NFS { // usually a result: read it before checking what it is
 		if r, err := s.readFresh(done, name); err == nil {
 			return r, nil
 		}
@@ -83,7 +83,7 @@ func (s *Source) outcome(name string, moveAway away) (source.Result, error) {
 	}
 	r, err := s.readFresh(done, name)
 	if errors.Is(err, source.ErrNoResult) || is(err, syscall.ESTALE) {
-		return source.Result{}, groupfiles.ErrAgain // the client remembered what is there no more
+		return source.Result{}, groupfiles.ErrAgain // the client had cached a result that is gone
 	}
 	return r, err
 }
@@ -96,8 +96,8 @@ func (s *Source) readFresh(done vfs.Dir, name string) (source.Result, error) {
 	return readResult(done, name)
 }
 
-// recorded says whether the result of a name is this one, byte for byte. An error
-// means that it could not be read.
+// recorded reports whether the result of a name is content, byte for byte. An error means that it could not
+// be read.
 func (s *Source) recorded(done vfs.Dir, name string, content []byte) (bool, error) {
 	if err := s.files.Refresh(done); err != nil {
 		return false, ignoreGone(err)
@@ -163,13 +163,13 @@ func (s *Source) result(read resultReader, name string) (source.Result, error) {
 	return r, err
 }
 
-// readResult reads a result. What cannot be understood is one, too.
+// readResult reads a result. A result in an unknown format counts as one.
 func readResult(done vfs.Dir, name string) (source.Result, error) {
 	data, err := readAll(done, name, maxChunkResult)
 	return resultIn(name, data, err, parseResult)
 }
 
-// readSummary reads no more of it than the first line.
+// readSummary reads only the first line of a result.
 func readSummary(done vfs.Dir, name string) (source.Result, error) {
 	data, err := readAll(done, name, maxRecord)
 	return resultIn(name, data, err, parseSummary)
@@ -187,7 +187,7 @@ func resultIn(name string, data []byte, err error, parse func(string, []byte) so
 	return source.Result{}, opError("read the result", name, err)
 }
 
-// readAll reads a file, and stops a byte after most.
+// readAll reads a file, up to one byte more than most.
 func readAll(dir vfs.Dir, name string, most int) ([]byte, error) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Source) Results(context.Context) ([]string, error) {
 	}
 	defer s.results.Done(done)
 	names, err := shareddir.Names(done.ListFiles, func(name string) bool {
-		return s.base.Kind.Local || !isSilly(name) // a result that was replaced while somebody on that client read it
+		return s.base.Kind.Local || !isSilly(name) // a replaced result that a process on that client had open
 	})
 	if gone(err) {
 		s.results.Drop(done)
@@ -222,9 +222,8 @@ func (s *Source) Results(context.Context) ([]string, error) {
 
 var _ source.Ledger = (*Source)(nil)
 
-// Revision implements source.Ledger: every commit renames a file into the
-// directory of the results, which changes that directory's times, by the
-// server's clock. It is "" as long as there is no such directory.
+// Revision implements source.Ledger: every commit renames a file into the directory of the results, which
+// changes that directory's times, by the server's clock. It is "" as long as the directory does not exist.
 func (s *Source) Revision(context.Context) (string, error) {
 	for range shareddir.Rounds() {
 		revision, err := s.revision()
@@ -232,7 +231,7 @@ func (s *Source) Revision(context.Context) (string, error) {
 			return revision, err
 		}
 	}
-	return "", nil // removed again and again: there are none
+	return "", nil // removed again and again: there are no results
 }
 
 func (s *Source) revision() (string, error) {

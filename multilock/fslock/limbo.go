@@ -12,14 +12,13 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A lock directory that is not empty and has no lock file is in limbo: nobody
-// holds the lock, and nobody can take it. It comes from a file that was removed
-// while a process on the same NFS client or FUSE mount had it open, from a holder
-// that wrote a result while its lock was being broken, from a Python peer that
-// ended between its mkdir and its rename, or from foreign hands.
+// A lock directory is in limbo (an orphaned entry) if it is not empty but has no lock file: the lock is not
+// held, and cannot be acquired. Causes are a file that was removed while a process on the same NFS client
+// or FUSE mount had it open, a holder that wrote a result while its lock was being broken, a Python peer
+// that ended between its mkdir and its rename, and files that are not multilock's.
 
-// unguard removes the guard of a lock that is gone. If that fails, limbo is left,
-// which is cleared by age.
+// unguard removes the guard of a lock that is gone. If that fails, an orphaned entry is left, which is
+// cleared by age.
 func (s *Source) unguard(dir vfs.Dir, name string) {
 	if !s.legacy {
 		return
@@ -29,10 +28,9 @@ func (s *Source) unguard(dir vfs.Dir, name string) {
 	}
 }
 
-// removeEmpty removes a lock's directory once its file is gone. Leftovers of NFS
-// go away with their last user, which is a matter of microseconds: a reader on
-// this host that looked in that moment. What is left then is limbo, or an empty
-// directory, which anybody may take.
+// removeEmpty removes a lock's directory once its lock file is gone. Leftovers of NFS disappear within
+// microseconds, when a reader on this host that looked in that moment closes them. What remains after that
+// is an orphaned entry, or an empty directory, which does not block the lock.
 func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 	s.unguard(dir, name)
 	for range 3 {
@@ -40,7 +38,7 @@ func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 			return
 		}
 		if s.base.Kind.Local {
-			if info, err := dir.Stat(); err == nil && info.Links > 0 { // else it is the next holder's by now
+			if info, err := dir.Stat(); err == nil && info.Links > 0 { // else the name is the next holder's by now
 				s.moveAside(group, name)
 			}
 			return
@@ -66,14 +64,12 @@ func contentOf(group vfs.Dir, name string) (locked bool, strays []string) {
 	return locked, strays
 }
 
-// foundPrefix begins the name of a directory in staging with files that were found in a
-// lock's directory.
+// foundPrefix begins the name of a staging directory for files that were found in a lock's directory.
 const foundPrefix = ".found-"
 
-// moveAside frees a lock that has just been released or broken, but in whose directory
-// something else is: a job has written it there. It is moved to the staging directory, and
-// nothing of it is lost. A Python peer may be about to fill the directory; with those it
-// stays.
+// moveAside unblocks a lock that has just been released or broken, but whose directory contains another
+// file: a job has written it there. The file is moved to the staging directory, so that it is not lost.
+// With LegacyPeers it stays, because a Python peer may be about to fill the directory.
 func (s *Source) moveAside(group vfs.Dir, name string) {
 	if s.legacy {
 		return
@@ -83,8 +79,8 @@ func (s *Source) moveAside(group vfs.Dir, name string) {
 		return
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	// Without a lock file it cannot become a lock again: a new one takes its place, and not
-	// before it is empty.
+	// Without a lock file the directory cannot become a lock again: a new lock replaces it, and only if it
+	// is empty.
 	locked, strays, err := content(dir, name)
 	strays = slices.DeleteFunc(strays, func(entry string) bool { return ours(entry, name) })
 	if err != nil || locked || len(strays) == 0 {
@@ -132,8 +128,8 @@ func isSilly(name string) bool {
 	return strings.HasPrefix(name, sillyPrefix) || strings.HasPrefix(name, shareddir.HiddenPrefix)
 }
 
-// content lists a lock directory: whether the lock file is in it, and what else, as far
-// as that is needed to tell what it is.
+// content lists a lock directory: whether it contains the lock file, and enough other entries to classify
+// it.
 func content(dir vfs.Dir, name string) (locked bool, strays []string, err error) {
 	err = dir.List(func(e string) bool {
 		switch {
@@ -147,24 +143,22 @@ func content(dir vfs.Dir, name string) (locked bool, strays []string, err error)
 	return locked, strays, err
 }
 
-// ours says whether a leftover in a lock directory is one that the protocol, a
-// Python peer, NFS or FUSE leaves there; all else is somebody's data.
+// ours reports whether a leftover in a lock directory comes from the protocol, a Python peer, NFS or FUSE;
+// everything else is user data.
 func ours(entry, name string) bool {
 	return isSilly(entry) || entry == name+peerSuffix || slices.Contains(besides(name), entry)
 }
 
-// limboLimit is for how long a limbo must have been unchanged before it is
-// cleared, and limboWindow for how long that must have been watched. A Python
-// peer that was only slow to fill its directory finds it gone, and says that it
-// did not get the lock.
+// limboLimit is how long an orphaned entry must have been unchanged before it is cleared, and limboWindow
+// for how long that must have been watched. A Python peer that was only slow to fill its directory finds it
+// gone, and reports that it did not acquire the lock.
 const (
 	limboLimit  = 10 * time.Second
 	limboWindow = 2 * time.Second
 )
 
-// limboVerdict decides whether a directory without a lock file may be cleared, and can be:
-// an NFS client refuses to remove or move what is left of a file that is still open on its
-// host. Other hosts can.
+// limboVerdict decides whether a directory without a lock file may be cleared, and can be: an NFS client
+// cannot remove or move what is left of a file that is still open on its host. Other hosts can.
 func (o *observer) limboVerdict(e evidence) source.Verdict {
 	if o.busy != "" && slices.Contains(o.strays, o.busy) {
 		if readers := readersOf(o.busy); len(readers) > 0 {

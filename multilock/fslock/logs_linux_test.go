@@ -9,7 +9,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// A file is made anew. Looking for one makes nothing.
+// Create makes a new file. Finding the directory makes nothing.
 // Rule: output
 func TestLogs(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})

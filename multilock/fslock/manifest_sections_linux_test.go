@@ -19,6 +19,37 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
+// A section can replace all before it, for readers and for publishers.
+// Rule: replace
+func TestManifestIsReplaced(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	const whole = source.Whole + " two\n"
+	grown := func(known int, want bool) {
+		t.Helper()
+		got, err := src.Grown(t.Context(), known)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	grown(1, false)
+	publishes(t, src, "one\n", "one\n")
+	grown(1, false)
+	known := [][]byte{[]byte("one\n")}
+	for n, more := range []string{"more\n", whole, "three\n"} {
+		done, err := src.Continue(t.Context(), known, []byte(more))
+		require.NoError(t, err)
+		require.True(t, done)
+		known = append(known, []byte(more))
+		grown(n+1, true)
+		grown(n+2, false)
+	}
+	publishes(t, src, "one\n", whole)
+	require.Equal(t, whole+"three\n", readManifest(t, src))
+	require.True(t, src.OnlyOurs())
+	require.NoError(t, src.Retract(t.Context()))
+	grown(1, false)
+	publishes(t, src, "one\n", "one\n")
+}
+
 // A manifest is continued by a host that knows all of it, and is retracted as a whole.
 // Rule: add
 func TestManifestGrows(t *testing.T) {
@@ -118,8 +149,7 @@ func TestGrownManifestIsSwept(t *testing.T) {
 	require.Empty(t, namesIn(t, staging))
 }
 
-// Of many that continue a manifest at the same time, while others retract it, each learns what is
-// there.
+// Of many that concurrently continue a manifest, while others retract it, each learns the current one.
 // Rule: add
 func TestManifestGrowsAmongOthers(t *testing.T) {
 	base := t.TempDir()
@@ -150,7 +180,7 @@ func TestManifestGrowsAmongOthers(t *testing.T) {
 	group.Wait()
 	left, err := open(t, fslock.Options{Base: base}).Leftovers(t.Context())
 	require.NoError(t, err)
-	for _, l := range left { // what came into one that was being removed
+	for _, l := range left { // sections that were added to one that was being removed
 		require.False(t, l.Strange, l.Why)
 	}
 }
@@ -171,8 +201,8 @@ func prepareGrown(p *player) error {
 	return err
 }
 
-// requireGrown: the list is longer if that was answered, and stays as long as others find it.
-// After an error, or if it is to be read again, somebody can continue it.
+// requireGrown: the list is longer if that was the answer, and stays as long as others find it. After an
+// error, or if it has to be read again, it can be continued.
 func requireGrown(t *testing.T, o struck) {
 	t.Helper()
 	found := readManifest(t, o.plain)

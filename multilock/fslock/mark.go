@@ -13,10 +13,10 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// maxMark bounds what is read of a mark: none of ours has longer lines.
+// maxMark bounds how much of a job file is read: our own lines are not longer.
 const maxMark = source.MaxGroups * 512
 
-// MarkJob writes the process groups of the jobs into the lock directory, a line for each.
+// MarkJob writes the process groups of the jobs into the lock directory, one line each.
 func (l *lease) MarkJob(_ context.Context, jobs ...process.Group) error {
 	const op = "mark the job"
 	l.marking.Lock()
@@ -44,10 +44,9 @@ func (l *lease) MarkJob(_ context.Context, jobs ...process.Group) error {
 	return l.explain(op, l.replaceMark(jobs))
 }
 
-// replaceMark has the new mark take the place of the old one, so that at no moment there
-// is none, or half of one: jobs that the old one names may live. Whatever the rename
-// answered, it was carried out if what was to be renamed is not there any more, and the
-// mark is.
+// replaceMark replaces the job file by a rename, so that it is never absent or partial: the jobs that the
+// old file names may be alive. Whatever the rename returned, it was carried out if the new file's name is
+// gone and the job file exists.
 func (l *lease) replaceMark(jobs []process.Group) error {
 	err := l.writeMark(l.newJob(), jobs)
 	if err != nil {
@@ -62,8 +61,8 @@ func (l *lease) replaceMark(jobs []process.Group) error {
 	return err
 }
 
-// writeMark makes a file of the lines. One of that name an earlier call has left, of which
-// nobody knows how far it came.
+// writeMark writes the lines to a new file. A file of that name was left by an earlier call, perhaps
+// incomplete, and is replaced.
 func (l *lease) writeMark(name string, jobs []process.Group) error {
 	lines := make([][]byte, 0, len(jobs))
 	for _, job := range jobs {
@@ -87,9 +86,9 @@ func (l *lease) writeMark(name string, jobs []process.Group) error {
 	return errors.Join(err, f.Close())
 }
 
-// readMark reads the mark; a missing or torn one, or line, proves nothing, and no mark at
-// all is looked for again at the next look. That the server did not answer is an error: it
-// may be there, and the job alive.
+// readMark reads the job file. A missing or truncated file or line proves nothing; if there is no file, the
+// next look tries again. A missing reply of the server is an error, because the file may be there, and the
+// job alive.
 func readMark(dir vfs.Dir, name string) ([]process.Group, error) {
 	f, err := dir.Open(name + jobSuffix)
 	if inDoubt(err) {
@@ -106,7 +105,36 @@ func readMark(dir vfs.Dir, name string) ([]process.Group, error) {
 	return groupsIn(data), nil
 }
 
-// groupsIn are the groups of a mark, and one more than can be if there are more.
+// JobGroups implements source.JobObserver.
+func (s *Source) JobGroups(_ context.Context, name string) ([]process.Group, error) {
+	const op = "read the job's processes"
+	group, err := s.groupDir.Use()
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.groupError(err)
+	}
+	defer s.groupDir.Done(group)
+	dir, err := group.OpenDir(name)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError(op, name, err)
+	}
+	defer dir.Close()                                   //nolint:errcheck // only read from
+	if _, err := dir.Stat(); err != nil && !gone(err) { // so that a replaced job file is not read from a cache
+		return nil, opError(op, name, err)
+	}
+	groups, err := readMark(dir, name)
+	if err != nil {
+		return nil, opError(op, name, err)
+	}
+	return groups, nil
+}
+
+// groupsIn returns the groups in a job file, one more than the maximum if there are too many.
 func groupsIn(data []byte) (groups []process.Group) {
 	for line := range bytes.Lines(data) {
 		var g process.Group

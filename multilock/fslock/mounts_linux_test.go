@@ -23,16 +23,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// mounted runs mount commands in a mount namespace of their own, of which
-// nothing is left after the test, and returns the path by which root reaches
-// the directory dir in there.
+// mounted runs mount commands in their own mount namespace, which disappears with the test, and returns the
+// path by which root reaches the directory dir in there.
 func mounted(t *testing.T, dir string, commands ...string) string {
 	t.Helper()
 	requireRoot(t, "mounts")
 	script := strings.Join(append(commands, "echo mounted", "exec cat"), " && ")
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", "cd "+dir+" && "+script)
 	cmd.Stderr = os.Stderr
-	_, err := cmd.StdinPipe() // cat waits for its end
+	_, err := cmd.StdinPipe() // cat waits until it is closed
 	require.NoError(t, err)
 	output, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -47,7 +46,7 @@ func mounted(t *testing.T, dir string, commands ...string) string {
 	return fmt.Sprintf("/proc/%d/root%s", cmd.Process.Pid, dir)
 }
 
-// tiny is a filesystem of 64 KiB and so many inodes, with a base directory in it.
+// tiny is a filesystem of 64 KiB with that many inodes, with a base directory in it.
 func tiny(t *testing.T, inodes int) string {
 	t.Helper()
 	base := mounted(t, fresh(t), fmt.Sprintf("mount -t tmpfs -o size=64k,nr_inodes=%d none .", inodes), "cd .")
@@ -55,7 +54,7 @@ func tiny(t *testing.T, inodes int) string {
 	return base
 }
 
-// fill takes all the space, or with size 0 all the inodes.
+// fill uses up all the space, or with size 0 all the inodes.
 func fill(t *testing.T, base string, size int) {
 	t.Helper()
 	dir := filepath.Join(base, "ballast")
@@ -90,7 +89,7 @@ func TestFullFileSystem(t *testing.T) {
 	}
 }
 
-// A lock that is held needs no more space: only its number does.
+// A held lock needs no more space: only its fence number does.
 // Rule: fence, I4
 func TestFileSystemThatFillsUpUnderAHeldLock(t *testing.T) {
 	base := tiny(t, 1000)
@@ -106,8 +105,7 @@ func TestFileSystemThatFillsUpUnderAHeldLock(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, "used")))
 }
 
-// On a filesystem that is mounted read-only nothing can be locked, and locks can still be looked
-// at.
+// On a filesystem that is mounted read-only locks cannot be acquired, but can still be inspected.
 // Rule: server-clock
 func TestReadOnlyFileSystem(t *testing.T) {
 	for what, prepare := range map[string]func(*testing.T) string{"used before": used, "never used": func(t *testing.T) string { return fresh(t) }} {
@@ -128,7 +126,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	require.Equal(t, source.Unknown, seen.Silence)
 }
 
-// The lock's directory is moved into the group: that needs one filesystem.
+// The lock's directory is moved into the group: that needs a single filesystem.
 // Rule: base
 func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 	for _, part := range []string{"used", ".multilock"} {
@@ -148,8 +146,7 @@ func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 	}
 }
 
-// markTested lets the filesystem's test run, which leaves its marker, by an
-// attempt that fails on the rename.
+// markTested runs the filesystem's test, which leaves its mark, by an attempt that fails on the rename.
 func markTested(t *testing.T, base string) error {
 	err := attempt(t, fslock.Options{Base: base, Group: "used"}, "warm-up", source.StalePolicy{})(t.Context())
 	if !errors.Is(err, syscall.EXDEV) {
@@ -158,7 +155,7 @@ func markTested(t *testing.T, base string) error {
 	return nil
 }
 
-// A base that this user may only look at, and one that has nothing in it yet.
+// A base that this user may only read, and one that is still empty.
 // Rule: base
 func TestUnwritableBase(t *testing.T) {
 	requireRoot(t, "another user")
@@ -191,8 +188,8 @@ func TestBaseThatMayNotBeOpened(t *testing.T) {
 	require.Contains(t, refused.Error, "may not be opened by this user")
 }
 
-// A commit that was answered survives a power loss. One that was not answered leaves a whole
-// result or none, and never an unreadable one, which would keep the job from ever running again.
+// A commit that was answered survives a power loss. One that was not answered leaves a whole result or
+// none, and never an unreadable one, which would prevent the job from ever running again.
 // Rule: commit
 func TestResultsThroughPowerLosses(t *testing.T) {
 	d := newDisk(t)
@@ -201,7 +198,7 @@ func TestResultsThroughPowerLosses(t *testing.T) {
 	if *longStress {
 		losses = 200
 	}
-	for round := 0; round < losses || len(committed) == 0; round++ { // on a busy machine nothing may be answered in time
+	for round := 0; round < losses || len(committed) == 0; round++ { // on a busy machine no commit may be answered in time
 		base, unmount := d.mount()
 		answered := commitUntilPowerLoss(t, base, round, 40*time.Millisecond<<(round/losses))
 		unmount()
@@ -215,8 +212,8 @@ func TestResultsThroughPowerLosses(t *testing.T) {
 	t.Logf("%d results were answered, %d are there", len(committed), seen)
 }
 
-// commitUntilPowerLoss has several committers at work when the power goes off, and
-// returns the names of what they were answered to be recorded.
+// commitUntilPowerLoss runs several committers until the power goes off, and returns the names of the
+// results that were confirmed.
 func commitUntilPowerLoss(t *testing.T, base string, round int, within time.Duration) (answered []string) {
 	t.Helper()
 	const committers = 4
@@ -237,14 +234,14 @@ func commitUntilPowerLoss(t *testing.T, base string, round int, within time.Dura
 			}
 		})
 	}
-	time.Sleep(rand.N(within)) // when it happens is what this is about
+	time.Sleep(rand.N(within)) // the loss comes at a random moment
 	powerOff(t, base)
 	group.Wait()
-	_ = src.Close() // closing what is on a dead disk may say so
+	_ = src.Close() // closing files on a dead disk may fail
 	return answered
 }
 
-// commitOnce works with the lease itself, which can be closed without a disk.
+// commitOnce uses the lease itself, which can be closed without a disk.
 func commitOnce(t *testing.T, src *fslock.Source, name string) error {
 	t.Helper()
 	c, err := src.Contend(t.Context(), name, longClaim(), source.StalePolicy{})
@@ -257,12 +254,11 @@ func commitOnce(t *testing.T, src *fslock.Source, name string) error {
 		return err
 	}
 	defer lease.Close()
-	defer lease.Release(t.Context()) // it may have no disk any more
+	defer lease.Release(t.Context()) // its disk may be gone
 	return committer(lease).Commit(t.Context(), ended(lease.Record(), 1, 0))
 }
 
-// requireResults checks all that is there after a power loss, and returns how many
-// results that are.
+// requireResults checks all results after a power loss, and returns how many there are.
 func requireResults(t *testing.T, base string, committed map[string]bool) int {
 	t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: base})
@@ -304,12 +300,12 @@ func newDisk(t *testing.T, options ...string) *disk {
 	return d
 }
 
-// mount mounts the disk, in a mount namespace of its own, and returns the path to it.
+// mount mounts the disk, in its own mount namespace, and returns the path to it.
 func (d *disk) mount() (base string, unmount func()) {
 	d.t.Helper()
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", `mount -o loop "$0" "$1" && echo mounted && cat && { umount "$1" 2>/dev/null || { sleep 1; umount "$1"; }; }`, d.image, d.dir)
 	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe() // cat waits for its end
+	input, err := cmd.StdinPipe() // cat waits until it is closed
 	require.NoError(d.t, err)
 	output, err := cmd.StdoutPipe()
 	require.NoError(d.t, err)
@@ -325,8 +321,8 @@ func (d *disk) mount() (base string, unmount func()) {
 	}
 }
 
-// powerOff stops a file system as a power loss does: nothing that is on its way gets
-// to the disk any more, the journal included.
+// powerOff stops a file system as a power loss does: no pending write reaches the disk any more, including
+// the journal.
 func powerOff(t *testing.T, base string) {
 	t.Helper()
 	const shutdown, withoutFlush = 0x8004587d, 2 // FS_IOC_SHUTDOWN, of xfs, ext4 and f2fs

@@ -28,19 +28,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// setting says as whom and where a neighbour runs.
+// setting is the user and the namespaces of a neighbour.
 type setting struct {
 	UID int // 0 for the user of the test
-	// Container gives it a pid namespace of its own, and /proc to match.
+	// Container gives it its own pid namespace, with a matching /proc.
 	Container bool
-	// PID is the number it is to have in its container, 0 for any.
+	// PID is its number in its container, 0 for any.
 	PID int
 }
 
-// neighbour is the test's end of such a process.
+// neighbour is the test's side of such a process.
 type neighbour struct{ *actor.Actor }
 
-// newNeighbour starts one that has opened the locks below base.
+// newNeighbour starts a process that has opened the locks below base.
 func newNeighbour(t *testing.T, s setting, open order) neighbour {
 	t.Helper()
 	role := "neighbour"
@@ -86,7 +86,7 @@ func requireRoot(t testing.TB, why string) {
 	}
 }
 
-// order is what a test tells a neighbour, a process that does with locks what it is told.
+// order is a request to a neighbour, a process that executes one request after the other.
 type order struct {
 	Do string
 
@@ -117,16 +117,16 @@ type answer struct {
 	Fence     uint64
 	Remaining time.Duration
 	PGID      int
-	Environ   []string // what marks the processes of the job
+	Environ   []string // the environment of the processes of the job
 }
 
-// doer is what a neighbour keeps between two orders.
+// doer is a neighbour's state between two orders.
 type doer struct {
 	src  *fslock.Source
 	lock *multilock.Lock
 }
 
-// obeyOrders does what it is told until its input ends. It then just ends, lock or no lock.
+// obeyOrders executes orders until its input ends. It then exits, even if it holds a lock.
 func obeyOrders() error {
 	var d doer
 	return actor.Obey(os.Stdin, os.Stdout, func(o order) answer { return d.obey(context.Background(), o) })
@@ -208,7 +208,7 @@ func (d *doer) look(ctx context.Context, o order) answer {
 	return a
 }
 
-// startJob starts a process group that outlives this process, and marks it.
+// startJob starts a process group that outlives this process, and records it in the lock.
 func (d *doer) startJob(ctx context.Context) answer {
 	job := exec.Command("sleep", "600")
 	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -224,7 +224,7 @@ func (d *doer) startJob(ctx context.Context) answer {
 	return a
 }
 
-// failed tells an error in words that survive the way to another process.
+// failed describes an error in a form that can be sent to another process.
 func failed(err error) answer {
 	if err == nil {
 		return answer{}

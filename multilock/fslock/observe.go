@@ -14,24 +14,24 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// observer watches one lock. What it judges is an open directory, and what it
-// breaks is that directory: both go through the same descriptor.
+// observer watches one lock. It judges an open directory and breaks that same directory: both go through
+// one descriptor.
 type observer struct {
 	src    *Source
 	name   string
 	maxAge time.Duration
-	probe  source.Probe // nil if nobody is asked
+	probe  source.Probe // nil if there is none
 	own    func(token string) bool
 
 	dir     vfs.Dir // the directory that is being judged, nil if it cannot be opened
 	watch   source.Watch[sign]
 	record  source.Record
 	torn    bool
-	strange strange // what is told by a record that cannot be understood
+	strange strange // what is known of a record in an unknown format
 	limbo   bool    // there is no lock file
 	clock   error   // why the server's clock could not be read
 	strays  []string
-	busy    string    // one of them that a process on this host has open
+	busy    string    // one of strays, which a process on this host has open
 	taken   time.Time // when the lock was acquired, by the server's clock
 	verdict source.Verdict
 	jobs    process.JobWatch
@@ -50,7 +50,7 @@ func (s *Source) newObserver(name string, policy source.StalePolicy) observer {
 	return observer{src: s, name: name, maxAge: policy.MaxAge, probe: policy.Probe}
 }
 
-// errFree says that nothing holds the lock.
+// errFree means that nothing holds the lock.
 var errFree = errors.New("free")
 
 // Look implements source.Observer.
@@ -59,7 +59,7 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	switch {
 	case errors.Is(err, errFree):
 		o.forget()
-		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody holds it"}, nil
+		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "no process holds it"}, nil
 	case errors.Is(err, source.ErrInvalid):
 		return source.Sighting{}, err
 	case err != nil:
@@ -86,8 +86,8 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	}, nil
 }
 
-// ask adds the answer of the probe, if it is to be asked. By the clock that is carried
-// forward a holder may seem to be late that is not, so the server is asked first.
+// ask adds the answer of the probe, if the holder seems to be late. The carried-forward clock may make a
+// holder look late that is not, so the server's clock is read first.
 func (o *observer) ask(ctx context.Context, e *evidence) bool {
 	if o.probe == nil || o.limbo || o.dir == nil || !e.Overdue(e.rules()) {
 		return false
@@ -111,9 +111,9 @@ func (o *observer) judge(e evidence) source.Verdict {
 	return o.limboVerdict(e)
 }
 
-// sample takes one look at the lock's directory, and reads the record where the
-// directory is new to this observer or has changed. Whatever is read is read after the
-// directory was asked for its times: a change that comes in between shows at the next look.
+// sample takes one look at the lock's directory, and reads the record if the directory is new to this
+// observer or has changed. It reads after it has fetched the directory's times, so that a change in between
+// shows at the next look.
 func (o *observer) sample() error {
 	start := o.src.clock.Now()
 	if o.dir != nil {
@@ -135,25 +135,25 @@ func (o *observer) sample() error {
 	return o.open(start)
 }
 
-// sampled takes what was seen into account.
+// sampled adds a sample to the watch.
 func (o *observer) sampled(info vfs.Info, start boottime.Instant, beat time.Duration) {
 	o.watch.Add(signOf(info), start, o.src.clock.Now(), limitsFor(beat))
 }
 
-// settled says whether what was read still holds if the directory's times are the same.
-// They do not tell when a mark of the job that was there by half is whole; and where
-// they have a coarse step, not even that it is there, or another one.
+// settled reports whether what was read still holds if the directory's times are unchanged. The times do
+// not show when a partly written job file is complete; and where they have a coarse step, they do not even
+// show that it was created or replaced.
 func (o *observer) settled() bool {
 	return o.watch.Last().grain() == 0 && (!o.telling() || len(o.record.Groups) > 0)
 }
 
-// telling says whether the mark of a job tells this host something.
+// telling reports whether this host can judge the groups in the job file.
 func (o *observer) telling() bool {
 	return o.record.Job && !o.record.Holder.Elsewhere(o.src.self)
 }
 
-// reread handles a change of the directory that is being judged: mostly a sign
-// of life. It reports false if the directory is not the lock any more.
+// reread handles a change of the directory that is being judged, usually a heartbeat. It returns false if
+// the directory is not the lock any more.
 func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
 	if err := o.read(); err != nil {
 		if gone(err) || errors.Is(err, errFree) {
@@ -165,7 +165,7 @@ func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
 	return true, nil
 }
 
-// open finds the lock's present directory.
+// open opens the lock's current directory.
 func (o *observer) open(start boottime.Instant) error {
 	group, err := o.src.groupDir.Present()
 	if gone(err) {
@@ -206,7 +206,7 @@ func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 	return nil
 }
 
-// asOpened describes a directory that was opened just now: an NFS client asks for that then.
+// asOpened describes a directory that was just opened: an NFS client fetches its attributes on open.
 func (o *observer) asOpened(dir vfs.Dir) (vfs.Info, error) {
 	if o.src.base.Kind.NFS {
 		return dir.StatCached()
@@ -226,14 +226,14 @@ func (o *observer) private(group vfs.Dir, start boottime.Instant, denied error) 
 	why := "its owner (uid " + strconv.FormatUint(uint64(info.UID), 10) + ") keeps the lock's directory private"
 	var refused *shareddir.Refusal
 	if errors.As(denied, &refused) {
-		why = "its directory is not to be believed: " + refused.Why
+		why = "its directory is not trusted: " + refused.Why
 	}
 	o.record = source.Record{Name: o.name, Foreign: why}
 	o.sampled(info, start, tornBeat)
 	return nil
 }
 
-// beat is the heartbeat to be expected of the holder.
+// beat is the heartbeat interval to expect of the holder.
 func (o *observer) beat() time.Duration {
 	if o.record.Heartbeat > 0 {
 		return o.record.Heartbeat
@@ -241,7 +241,7 @@ func (o *observer) beat() time.Duration {
 	return tornBeat
 }
 
-// evidence gathers what the verdict rests on.
+// evidence gathers what the verdict is based on.
 func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
@@ -253,16 +253,16 @@ func (o *observer) evidence() evidence {
 	}
 	e.clock, e.shown, e.clocks = o.clock, o.watch.Shown(), o.src.base.Kind.ManyClocks
 	if o.dir == nil {
-		e.MaxAge = 0 // what may not be opened cannot be broken either
+		e.MaxAge = 0 // a directory that may not be opened cannot be broken either
 	}
 	e.AskHost(self)
 	return e
 }
 
-// silence is the time from the last sign of life to the last sample, by the server's
-// clock. Reading that takes a request of its own, and nobody was watched while it was
-// under way. If it cannot be read, as in a directory that this user may only look at,
-// the observer's own watch has to do.
+// silence is the time from the last heartbeat to the last sample, by the server's clock. Reading the clock
+// takes a request of its own; the time since the last sample is subtracted, because the lock was not
+// watched meanwhile. If the clock cannot be read, as in a directory that this user may only read, the
+// observer's own watching has to do.
 func (o *observer) silence(age time.Duration) time.Duration {
 	early, late, err := o.src.base.Around(age)
 	if o.clock = err; err != nil {
@@ -275,9 +275,8 @@ func (o *observer) silence(age time.Duration) time.Duration {
 	return max(early.Sub(sign)-o.watch.Stale(o.src.clock.Now()), 0)
 }
 
-// futureSlack is how far a sign of life may lie in the future before that means that the
-// server's clock was set back: a reading that is carried forward is as wrong as the clock
-// that carries it.
+// futureSlack is how far in the future a heartbeat may lie before that means that the server's clock was
+// set back: a carried-forward reading is as inaccurate as the local clock.
 const futureSlack = 2 * source.ClockFresh
 
 func silence(e evidence) time.Duration {
@@ -309,27 +308,25 @@ func (o *observer) Close() error {
 	return nil
 }
 
-// sign is what a sign of life changes: the times of the lock's directory, which the
-// server gives it.
+// sign identifies a heartbeat: the times of the lock's directory, which the server sets.
 type sign struct{ modified, changed time.Time }
 
 func signOf(info vfs.Info) sign {
-	// In one zone, equal moments are equal values.
+	// In UTC, equal instants are equal values.
 	return sign{info.ModTime.UTC(), info.ChangeTime.UTC()}
 }
 
-// fastest is the least time that a sample may take: on a loaded machine the
-// scheduler alone takes that long.
+// fastest is the shortest time that may count as slow for a sample: on a loaded machine the scheduler alone
+// takes that long.
 const fastest = 25 * time.Millisecond
 
-// limitsFor says how samples have to come of a holder that gives a sign of life every
-// beat.
+// limitsFor returns how samples must be spaced for a holder that sends a heartbeat every beat.
 func limitsFor(beat time.Duration) source.WatchLimits {
 	return source.WatchLimits{Slow: max(beat/4, fastest), Gap: max(beat, 2*fastest)}
 }
 
-// grain is the longest step that the times of a sign may have. A time that happens to
-// have no fraction costs nothing but a moment's patience.
+// grain is the coarsest step that the times of a sign may have. A fine-grained time that happens to be a
+// whole second only delays the verdict a little.
 func (s sign) grain() time.Duration {
 	if shareddir.WholeSeconds(s.modified) {
 		return shareddir.Coarsest

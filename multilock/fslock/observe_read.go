@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// read reads the record and the job's mark from the directory.
+// read reads the record and the job file from the directory.
 func (o *observer) read() error {
 	o.limbo, o.torn, o.strays, o.strange = false, false, nil, strange{}
 	data, info, err := readLocked(o.dir, o.name)
@@ -37,15 +37,15 @@ func (o *observer) read() error {
 	return err
 }
 
-// readLimbo handles a directory without a lock file. An empty one is free, but
-// where Python peers contend: there it may be taken a moment later.
+// readLimbo handles a directory without a lock file. An empty one is free, except where Python peers
+// contend: a peer may be about to write its lock file.
 func (o *observer) readLimbo() error {
 	locked, strays, err := content(o.dir, o.name)
 	switch {
 	case err != nil:
 		return err
 	case locked:
-		return nil // it appeared just now; the next look reads it
+		return nil // it has just appeared; the next look reads it
 	case len(strays) == 0 && !o.src.legacy:
 		return errFree
 	}
@@ -54,12 +54,12 @@ func (o *observer) readLimbo() error {
 	return nil
 }
 
-// errNotRegular says that a lock file is something else than a file.
+// errNotRegular means that a lock file is not a regular file.
 var errNotRegular = errors.New("the lock file is not a regular file")
 
-// openFresh opens the lock name and reads its file, as the server has them now:
-// fetching the group's attributes first makes an NFS client forget the names
-// that it cached, if the group has changed. Otherwise it is open.
+// openFresh opens the directory of the lock name and reads the lock file, as the server has them now: if
+// the group has changed, fetching its attributes first makes an NFS client drop its cached names. Otherwise
+// it is like open.
 func (s *Source) openFresh(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
 	if err := s.files.Refresh(group); err != nil {
 		return nil, nil, err
@@ -67,9 +67,9 @@ func (s *Source) openFresh(group vfs.Dir, name string) (vfs.Dir, []byte, error) 
 	return s.open(group, name)
 }
 
-// open opens the lock name and reads its file, both through descriptors. The
-// directory is nil if it cannot be opened; the content is nil if there is none.
-// The name may be one that an NFS client remembers.
+// open opens the directory of the lock name and reads the lock file, both through descriptors. The
+// directory is nil if it cannot be opened; the content is nil if there is no lock file. The name may come
+// from an NFS client's cache.
 func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
 	dir, err := group.OpenDir(name)
 	if err != nil {
@@ -79,9 +79,8 @@ func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
 	return dir, content, err
 }
 
-// readRecord reads as much of the lock file as a record can have, for comparing
-// it with one that is known: that it is a regular file and ends where it should
-// follows from being equal.
+// readRecord reads as much of the lock file as a record can have, for comparison with a known record. It
+// does not check that the file is regular and complete, because equality implies both.
 func readRecord(dir vfs.Dir, name string) ([]byte, error) {
 	f, err := dir.Open(name + lockedSuffix)
 	if err != nil {
@@ -99,15 +98,15 @@ func readRecord(dir vfs.Dir, name string) ([]byte, error) {
 	return readFile(f, content, maxRecord)
 }
 
-// readLocked reads the lock file of an open lock directory. It is closed at once:
-// a file that is open when it is removed leaves a leftover on NFS.
+// readLocked reads the lock file of an open lock directory. It closes the file at once: a file that is
+// removed while it is open leaves a leftover on NFS.
 func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 	f, err := dir.Open(name + lockedSuffix)
 	if err != nil {
 		return nil, vfs.Info{}, err
 	}
 	defer f.Close()             //nolint:errcheck // only read from
-	info, err := f.StatCached() // nobody writes to it
+	info, err := f.StatCached() // the file never changes
 	if err != nil {
 		return nil, info, err
 	}
@@ -118,7 +117,7 @@ func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 	return content, info, err
 }
 
-// inTheWay says what stands where the lock's directory belongs.
+// inTheWay reports what is at the path of the lock's directory.
 func (s *Source) inTheWay(name string) error {
 	group, err := s.groupDir.Use()
 	if err != nil {

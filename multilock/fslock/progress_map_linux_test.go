@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Hosts read each other's writes to the progress map beside their own; nothing written to an old
-// map shows up on a new one.
+// Hosts read each other's writes to the progress map beside their own; writes to an old map do not appear
+// in a new one.
 // Rule: progress-map
 func TestBoard(t *testing.T) {
 	base := fresh(t)
@@ -82,7 +82,7 @@ func TestBoard(t *testing.T) {
 	require.Empty(t, staged)
 }
 
-// A call that comes after the map was closed touches nothing.
+// A call after the map was closed changes nothing.
 // Rule: progress-map
 func TestClosedBoard(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})

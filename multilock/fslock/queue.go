@@ -11,9 +11,9 @@ import (
 
 var _ source.Queueing = (*Source)(nil)
 
-// Queue implements source.Queueing: tickets are the locks of a group of their own, which is
-// called like the lock and lies in BASE/.multilock/groups/GROUP/queue. They are staged,
-// placed, renewed, judged and broken like all locks, but no history tells of them.
+// Queue implements source.Queueing: tickets are the locks of a separate group, which has the lock's name
+// and is in BASE/.multilock/groups/GROUP/queue. They are staged, placed, renewed, judged and broken like
+// all locks, but do not appear in the history.
 func (s *Source) Queue(name string) (source.Queue, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (s *Source) Queue(name string) (source.Queue, error) {
 	q.above = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) {
 		return s.files.FindWith(open, groupfiles.Root, s.group, queueDir)
 	})
-	q.makeAbove = func() error { // by a ticket; a look makes nothing
+	q.makeAbove = func() error { // called for a ticket; a look creates nothing
 		dir, err := s.files.Make(queueDir, shareddir.Afresh)
 		if err != nil {
 			return err
@@ -33,14 +33,14 @@ func (s *Source) Queue(name string) (source.Queue, error) {
 	return queue{q, q}, nil
 }
 
-// queue is a source of tickets, of which only what a queue needs is to be had.
+// queue is a source of tickets that exposes only what a queue needs.
 type queue struct {
 	source.Group
 	src *Source
 }
 
-// Left implements source.Queue. Where others may use the filesystem there would be news of
-// some tickets only.
+// Left implements source.Queue. If other hosts may use the filesystem, notifications would cover only some
+// of the tickets, so there are none.
 func (q queue) Left(ticket string) (news <-chan struct{}, stop func()) {
 	if !q.src.base.Kind.Local {
 		return nil, func() {}
@@ -48,7 +48,7 @@ func (q queue) Left(ticket string) (news <-chan struct{}, stop func()) {
 	return q.src.newsOf(ticket)
 }
 
-// Close implements source.Queue. The base is the lock's.
+// Close implements source.Queue. The base belongs to the lock's source.
 func (q queue) Close() error {
 	q.src.notifier.close()
 	q.src.groupDir.Close()
@@ -56,7 +56,7 @@ func (q queue) Close() error {
 	return nil
 }
 
-// called is what the user knows the group by.
+// called is the name by which the user knows the group.
 func (s *Source) called() (what, name string) {
 	if s.above == nil {
 		return "lock group", s.group
@@ -64,8 +64,8 @@ func (s *Source) called() (what, name string) {
 	return "queue", filepath.Join(s.base.Path(), shareddir.PrivateDir, groupfiles.Root, s.queued, queueDir, s.group)
 }
 
-// inParent does something in the directory that the group's is in: the base, or for a queue
-// the one that all queues of the group are in.
+// inParent calls do with the parent of the group's directory: the base, or for a queue the directory of the
+// group's queues.
 func (s *Source) inParent(do func(parent vfs.Dir) error) error {
 	if s.above == nil {
 		return do(s.base)

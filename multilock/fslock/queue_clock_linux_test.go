@@ -14,11 +14,11 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// A host's wall clock that jumps while somebody stands in line cannot be played here: nothing of
-// the queue reads it. What can be played are hosts whose clocks are years apart, and a jump of
-// the clock that dates the signs of life, which is the server's.
+// A host's wall clock that jumps while a waiter queues cannot be simulated here: no part of the queue reads
+// it. What can be simulated are hosts whose clocks are years apart, and a jump of the server's clock, which
+// dates the heartbeats.
 
-// standBriefly stands in line for half a minute of its own clock.
+// standBriefly queues for half a minute of its own clock.
 func standBriefly(t *testing.T, src *fslock.Source) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -51,8 +51,8 @@ func TestLineOfHostsWithClocksYearsApart(t *testing.T) {
 	acquire(t, behind, sweptName, multilock.Options{TTL: long, Poll: 10 * time.Millisecond, Fair: true})
 }
 
-// The server's clock jumps while a waiter in line lives: it is not passed over, as long as the
-// time of its ticket moves.
+// The server's clock jumps while a waiter in the queue is alive: it is not skipped, as long as the time of
+// its ticket changes.
 // Rule: queue, silence
 func TestServerClockSetUnderATicket(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back": time.Hour, "forward": -time.Hour} {
@@ -60,7 +60,7 @@ func TestServerClockSetUnderATicket(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
 			src := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)})
-			require.NoError(t, drawAs(src, claim(self(t), 3*time.Second, time.Second), 1)) // silent for 1.5 s is dead
+			require.NoError(t, drawAs(src, claim(self(t), 3*time.Second, time.Second), 1)) // dead after 1.5 s without a heartbeat
 			ticket := filepath.Join(queueOf(base), namesIn(t, queueOf(base))[0])
 			passed := make(chan error, 1)
 			ctx := within(t)

@@ -16,10 +16,10 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// frozenTTL is that of tickets whose holders stand still, or are to notice it.
+// frozenTTL is the TTL of tickets whose holders are stopped, or have to notice that.
 const frozenTTL = time.Second
 
-// line is a lock with those who stand in line for it, each a process.
+// line is a lock with the processes that queue for it.
 type line struct {
 	base string
 	held *multilock.Lock // by the test
@@ -31,7 +31,7 @@ func newLine(t *testing.T) line {
 	return line{base, acquire(t, open(t, fslock.Options{Base: base}), sweptName, multilock.Options{TTL: long})}
 }
 
-// join has one more stand in line, and returns the mark of its tickets.
+// join starts one more process that queues, and returns the mark of its tickets.
 func (l line) join(t *testing.T, who process.Identity, ttl time.Duration) (n neighbour, mark string) {
 	t.Helper()
 	before := l.tickets()
@@ -42,7 +42,7 @@ func (l line) join(t *testing.T, who process.Identity, ttl time.Duration) (n nei
 		if len(new) != 1 {
 			return false
 		}
-		// Who is stopped in the middle of drawing it has it when he wakes up, with its old number.
+		// A process that is stopped while it draws a ticket has it when it resumes, with its old number.
 		drawn, _ := filepath.Glob(filepath.Join(queueOf(l.base), new[0], "*.locked"))
 		_, mark, _ = strings.Cut(new[0], "-")
 		return len(drawn) == 1
@@ -50,7 +50,7 @@ func (l line) join(t *testing.T, who process.Identity, ttl time.Duration) (n nei
 	return n, mark
 }
 
-// tickets are those in the line, in their order.
+// tickets are the tickets in the queue, in order.
 func (l line) tickets() (names []string) {
 	found, _ := os.ReadDir(queueOf(l.base))
 	for _, entry := range found {
@@ -59,13 +59,14 @@ func (l line) tickets() (names []string) {
 	return names
 }
 
-// stands says whether these are in line, in this order, and so many after them.
+// stands reports whether the tickets with these marks are first in the queue, in this order, with so many
+// after them.
 func (l line) stands(marks []string, after int) bool {
 	tickets := l.tickets()
 	return len(tickets) == len(marks)+after && slices.EqualFunc(tickets[:len(marks)], marks, strings.HasSuffix)
 }
 
-// sign is the last sign of life that a ticket shows.
+// sign is the last heartbeat that a ticket shows.
 func (l line) sign(mark string) (latest time.Time) {
 	for _, form := range []string{"*-" + mark, "*-" + mark + "/*.locked"} {
 		found, _ := filepath.Glob(filepath.Join(queueOf(l.base), form))
@@ -78,8 +79,8 @@ func (l line) sign(mark string) (latest time.Time) {
 	return latest
 }
 
-// freeze stops a process, which stands in line and renews its ticket, until its signs of life
-// have been missing for longer than a ticket lasts.
+// freeze stops a process, which queues and renews its ticket, until its heartbeats have been missing for
+// longer than a ticket's TTL.
 func freeze(t *testing.T, l line, n neighbour, mark string) {
 	t.Helper()
 	first := l.sign(mark)
@@ -88,8 +89,8 @@ func freeze(t *testing.T, l line, n neighbour, mark string) {
 	time.Sleep(frozenTTL * 5 / 4)
 }
 
-// takes has a process take the lock, keep it for a moment in which nobody else gets it, and
-// give it back.
+// takes has a process acquire the lock, hold it for a moment in which no other process gets it, and release
+// it.
 func takes(t *testing.T, l line, n neighbour) {
 	t.Helper()
 	require.Empty(t, n.hear(t).Error)
@@ -100,9 +101,8 @@ func takes(t *testing.T, l line, n neighbour) {
 	n.must(t, order{Do: "release"})
 }
 
-// A waiter that is suspended for longer than its ticket lasts delays no other: it is passed over,
-// and goes to the end of the line when it wakes up; also if it was first, and asked for the lock
-// already.
+// A waiter that is suspended for longer than its ticket's TTL does not delay the others: it is skipped, and
+// goes to the end of the queue when it resumes; even if it was first, and was already acquiring the lock.
 // Rule: queue
 func TestFrozenInLine(t *testing.T) {
 	for view, who := range views(t) {
@@ -136,8 +136,7 @@ func TestFrozenInLine(t *testing.T) {
 	}
 }
 
-// A waiter with none behind it wakes up, and draws a ticket again; those that come later are
-// behind it.
+// A waiter with none behind it resumes, and draws a ticket again; later ones are behind it.
 // Rule: queue
 func TestFrozenAloneInLine(t *testing.T) {
 	t.Parallel()

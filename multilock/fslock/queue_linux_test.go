@@ -20,12 +20,12 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// queueOf is where the tickets for the swept lock are.
+// queueOf is the directory of the tickets for the swept lock.
 func queueOf(base string) string {
 	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "queue", sweptName)
 }
 
-// playQueue stands in line until nobody is ahead, and leaves.
+// playQueue queues until no ticket is ahead, and leaves.
 func playQueue(p *player) error {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	defer cancel()
@@ -45,7 +45,7 @@ func prepareDeadTicket(p *player) error {
 	return drawFor(p.plain, theDead(p.self), 1)
 }
 
-// drawFor draws a ticket in the name of somebody who does nothing any more.
+// drawFor draws a ticket for a process that does nothing any more.
 func drawFor(src *fslock.Source, who process.Identity, number int) error {
 	return drawAs(src, claim(who, sweptTTL, sweptBeat), number)
 }
@@ -66,15 +66,15 @@ func drawAs(src *fslock.Source, claim source.Claim, number int) error {
 	return errors.Join(c.Close(), lease.Close(), queue.Close())
 }
 
-// requireQueued: whatever failed, the next one in line gets through, as the sweep goes on to
-// show; the lock itself is none of the queue's business.
+// requireQueued: whatever failed, the next waiter gets through, as the rest of the sweep shows; the queue
+// does not affect the lock itself.
 func requireQueued(t *testing.T, o struck) {
 	t.Helper()
 	require.Empty(t, tokenOnDisk(t, o.base))
 	require.NotErrorIs(t, o.err, source.ErrUnsure, "a ticket that is in doubt is not the lock")
 }
 
-// The dead tickets ahead are not waited for one after the other, and leave nothing.
+// Dead tickets ahead are watched at the same time, and leave nothing.
 // Rule: queue
 func TestTicketsOfTheDeadArePassedOver(t *testing.T) {
 	for view, who := range views(t) {
@@ -93,7 +93,7 @@ func TestTicketsOfTheDeadArePassedOver(t *testing.T) {
 	}
 }
 
-// An entry that is no ticket, or cannot be read, holds up no waiter for good.
+// An entry that is not a ticket, or cannot be read, does not block waiters.
 // Rule: queue
 func TestWhatIsNoTicketIsInNobodysWay(t *testing.T) {
 	base := fresh(t)
@@ -112,7 +112,7 @@ func TestWhatIsNoTicketIsInNobodysWay(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-// A waiter that gives up reports who is ahead, and blocks no other.
+// A waiter that gives up reports the process ahead, and does not block others.
 // Rule: queue
 func TestGivingUpInTheQueue(t *testing.T) {
 	base := fresh(t)
@@ -132,7 +132,7 @@ func TestGivingUpInTheQueue(t *testing.T) {
 	require.NoDirExists(t, queueOf(base))
 }
 
-// A waiter whose ticket was taken away stands in line again, at its end.
+// A waiter whose ticket was removed queues again, at the end.
 // Rule: queue
 func TestTicketThatIsLost(t *testing.T) {
 	base := fresh(t)
@@ -159,8 +159,7 @@ func TestTicketThatIsLost(t *testing.T) {
 	require.NoError(t, <-got)
 }
 
-// A dead waiter holds up those behind for no longer than by default, however long the lock
-// may be silent.
+// A dead waiter delays those behind for no longer than the default, whatever the TTL of the lock.
 // Rule: queue
 func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
@@ -178,8 +177,7 @@ func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	require.Equal(t, multilock.DefaultTTL, seen.Record.TTL)
 }
 
-// A ticket that cannot be judged, or is dead and cannot be removed by this user, holds up no
-// waiter.
+// A ticket that cannot be judged, or is dead and cannot be removed by this user, does not delay waiters.
 // Rule: queue
 func TestTicketsOutOfReach(t *testing.T) {
 	for name, deny := range map[string]faultfs.Injector{
@@ -197,7 +195,7 @@ func TestTicketsOutOfReach(t *testing.T) {
 	}
 }
 
-// A look at the group does not show those that stand in line for a lock in it.
+// Listing the group does not show tickets for its locks.
 // Rule: queue, barrier
 func TestTicketsAreNoLocksOfTheGroup(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
@@ -218,7 +216,7 @@ func TestTicketsAreNoLocksOfTheGroup(t *testing.T) {
 	require.Empty(t, events)
 }
 
-// An entry in the way of a queue is named, and not the group.
+// The error names an entry that blocks a queue, not the group.
 // Rule: queue
 func TestWhatIsInTheWayOfAQueue(t *testing.T) {
 	for name, path := range map[string]func(base string) string{

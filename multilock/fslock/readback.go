@@ -11,13 +11,12 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// readBack learns what the rename did, whatever it answered: replies get lost,
-// and some clients call a failure a success.
+// readBack finds out what the rename did, whatever it returned: replies get lost, and some clients report a
+// failure as success.
 //
-// Finding our own bytes is proof even if a cache helped to find them: nobody else
-// ever wrote them, and it has their directory under that name from the server, which
-// said so when it was asked for the name, or for the rename. Anything else may be a cache's memory, and is looked at
-// once more, fresh from the server.
+// Finding our own bytes is proof even if they come from a cache: no other process ever wrote them, and the
+// client knows their directory under that name from the server's reply to a lookup or to the rename. Any
+// other content may come from a cache, and is read once more from the server.
 func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lease, error) {
 	if renamed == nil && c.fresh(c.staged) {
 		if dir, found := c.recognized(group); dir != nil {
@@ -40,15 +39,13 @@ func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lea
 	return c.notOurs(group, renamed, content, err)
 }
 
-// recognized opens the lock if the file in it is the very one that was staged, which
-// takes an NFS client no more than looking up its name: nobody else wrote to that file.
-// Nil says nothing.
+// recognized opens the lock if its file is the one that was staged, by the file's handle: no other process
+// wrote to that file. This costs an NFS client only a lookup of the name. Nil is inconclusive.
 //
-// It has to be so soon after the staging that nobody can have taken this holder for
-// dead: the file may be gone otherwise, and not every server behind a server keeps the
-// promise never to give its handle to another.
+// It is only valid so soon after the staging that no process can have judged this holder dead. Later the
+// file may be gone, and some servers that re-export another one reuse its handle for another file.
 //
-// The sign is the directory's from before the look: zero if it is not known.
+// The sign is the directory's, from before the look; zero if unknown.
 func (c *contender) recognized(group *shareddir.Handle) (vfs.Dir, sign) {
 	if c.staged.file.handle == "" {
 		return nil, sign{}
@@ -70,8 +67,7 @@ func (c *contender) recognized(group *shareddir.Handle) (vfs.Dir, sign) {
 
 func (c *contender) isOurs(content []byte) bool { return bytes.Equal(content, c.staged.content) }
 
-// notOurs draws the conclusion from what the rename answered, and what is in
-// place instead of our lock.
+// notOurs interprets the result of the rename, and what is in place instead of our lock.
 func (c *contender) notOurs(group *shareddir.Handle, renamed error, content []byte, err error) (source.Lease, error) {
 	switch {
 	case inDoubt(renamed), inDoubt(err), renamed == nil && err != nil && !gone(err):
@@ -87,13 +83,12 @@ func (c *contender) notOurs(group *shareddir.Handle, renamed error, content []by
 	}
 }
 
-// moved handles a rename that succeeded without effect, or found something
-// missing: the group, which a barrier may have removed; or the staged
-// directory, which is somebody's lock now or was swept away.
+// moved handles a rename that reported success without effect, or did not find something: the group, which
+// a barrier may have removed; or the staged directory, which has become a lock or was swept.
 //
-// Where the group is there, it is the staged directory that the rename did not find. A client may
-// go on finding that by name: where times are coarse, it remembers the name as long as nothing
-// else changes, and reaches the directory by its handle, wherever that is by now.
+// If the group exists, the rename did not find the staged directory. A client may still find that directory
+// by name: where times are coarse, it caches the name as long as nothing else changes, and reaches the
+// directory by its handle, wherever that is by now.
 func (c *contender) moved(group *shareddir.Handle, renamed error, held bool) error {
 	if held {
 		_ = c.abandon()
@@ -110,9 +105,9 @@ func (c *contender) moved(group *shareddir.Handle, renamed error, held bool) err
 	return groupfiles.ErrAgain
 }
 
-// forbidden tells a directory that is in the way from permissions that are
-// missing: some servers say the same for both. Who was in the way may have left since, and
-// another have come: so it is tried a few times more before permissions are blamed.
+// forbidden distinguishes a directory that blocks the rename from missing permissions: some servers return
+// the same error for both. The blocking lock may have been released since, and another acquired, so the
+// rename is tried a few more times before permissions are blamed.
 func (c *contender) forbidden(group *shareddir.Handle, renamed error, content []byte) error {
 	removed := error(nil)
 	if content == nil {
@@ -132,10 +127,10 @@ func (c *contender) forbidden(group *shareddir.Handle, renamed error, content []
 	return opError("rename", c.name, renamed)
 }
 
-// maxDenied is more often than holders come and go between a rename and the look that follows.
+// maxDenied is more often than locks are acquired and released between a rename and the look that follows.
 const maxDenied = 20
 
-// giveUp takes back an attempt whose outcome cannot be learned.
+// giveUp withdraws an attempt whose outcome cannot be determined.
 func (c *contender) giveUp(cause error) error {
 	if err := c.abandon(); err != nil {
 		return errors.Join(source.ErrUnsure, opError("take the attempt back", c.name, errors.Join(cause, err)))

@@ -2,5 +2,5 @@
 
 package fslock
 
-// readersOf knows nobody: it takes Linux's /proc.
+// readersOf returns nothing: it needs Linux's /proc.
 func readersOf(string) []string { return nil }

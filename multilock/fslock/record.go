@@ -16,10 +16,10 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// maxRecord bounds what is read of a lock file. Ours are below 8 KiB.
+// maxRecord bounds how much of a lock file is read. Our lock files are below 8 KiB.
 const maxRecord = 64 << 10
 
-// recordVersion is that of the second line's format. A reader refuses later ones.
+// recordVersion is the version of the second line's format. A reader rejects later versions.
 const recordVersion = 1
 
 // wire is the second line of a lock file.
@@ -36,9 +36,9 @@ type wire struct {
 	Prepared  time.Time `json:"prepared"`
 }
 
-// encodeRecord gives the bytes of a lock file: "HOST PID" as the Python
-// MultiLock writes it, and a line of JSON. Times are in UTC in all files: hosts may
-// have several zones, and this one takes no file to read.
+// encodeRecord returns the bytes of a lock file: "HOST PID" as the Python MultiLock writes it, and a line
+// of JSON. Times are in UTC in all files: hosts may be in different zones, and UTC needs no zone file to
+// read.
 func encodeRecord(group string, r source.Record) ([]byte, error) {
 	r.Holder = r.Holder.Bounded()
 	line, err := json.Marshal(wire{
@@ -52,8 +52,8 @@ func encodeRecord(group string, r source.Record) ([]byte, error) {
 	return append(append([]byte(head), line...), '\n'), nil
 }
 
-// oneWord is a host's name as the first line can hold it: the kernel takes any
-// bytes for a name, but a reader splits that line at white space.
+// oneWord is a host's name in the form that the first line can hold: a kernel accepts any bytes in a
+// hostname, but a reader splits the line at white space.
 func oneWord(host string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
@@ -63,8 +63,8 @@ func oneWord(host string) string {
 	}, host)
 }
 
-// ParseRecord reads the bytes of a lock file. It never fails: what it does not
-// understand becomes a record with Foreign set, held by somebody unknown.
+// ParseRecord reads the bytes of a lock file. It never fails: an unreadable record becomes a record with
+// Foreign set, held by an unknown process.
 func ParseRecord(name string, data []byte) source.Record {
 	record, err := parseRecord(data)
 	if err != nil {
@@ -74,19 +74,19 @@ func ParseRecord(name string, data []byte) source.Record {
 	return record
 }
 
-// strange says why a record cannot be understood, and what can be told of it all the same.
+// strange is why a record cannot be parsed, and what is known of it all the same.
 type strange struct {
 	why string
-	// ours says that it is empty, or begins like one of ours: a version of multilock wrote
-	// it, or was about to, and that one's holder touches the directory while it lives.
+	// ours means that the file is empty, or begins like a record of ours: a version of multilock wrote it,
+	// or was about to, and its holder touches the directory while it lives.
 	ours bool
-	// ttl is what it shows as its TTL, zero if it does not.
+	// ttl is the TTL that the record shows, zero if it shows none.
 	ttl time.Duration
 }
 
 func (s *strange) Error() string { return s.why }
 
-// strangenessOf is what can be told of a lock file that parseRecord does not understand.
+// strangenessOf returns what is known of a lock file that parseRecord cannot parse.
 func strangenessOf(data []byte) strange {
 	var s *strange
 	if _, err := parseRecord(data); errors.As(err, &s) {
@@ -113,7 +113,7 @@ func parseRecord(data []byte) (source.Record, error) {
 	return parseBody(body)
 }
 
-// errEmptyRecord is told apart because a crash of the machine leaves this.
+// errEmptyRecord has a variable of its own because a crash of the machine leaves an empty file.
 var errEmptyRecord = &strange{why: "the lock file is empty", ours: true}
 
 func parseHead(head []byte) (host string, pid int, err error) {
@@ -128,7 +128,7 @@ func parseHead(head []byte) (host string, pid int, err error) {
 	return source.Printable(fields[0]), pid, nil
 }
 
-// peerRecord is what the Python MultiLock writes: no token, no TTL.
+// peerRecord is the record of a Python MultiLock: no token, no TTL.
 func peerRecord(host string, pid int) source.Record {
 	var r source.Record
 	r.Holder.Host, r.Holder.PID = host, pid
@@ -161,19 +161,18 @@ func parseBody(body []byte) (source.Record, error) {
 	}, nil
 }
 
-// shownIn is a number in a record whose other fields may be of any kind, zero if it is
-// not there.
+// shownIn returns a number from a record whose other fields may have any type, zero if it is missing.
 func shownIn(body []byte, key string) float64 {
 	var fields map[string]any
-	_ = json.Unmarshal(body, &fields) // what it is not shows nothing
+	_ = json.Unmarshal(body, &fields) // without valid JSON, the fields stay empty
 	number, _ := fields[key].(float64)
 	return number
 }
 
-// typicalRecord is a size that most lock files are below of.
+// typicalRecord is larger than most lock files.
 const typicalRecord = 2 << 10
 
-// readFile reads the rest of a file behind data, and stops a byte after most.
+// readFile appends the rest of a file to data, up to one byte more than most in all.
 func readFile(f vfs.File, data []byte, most int) ([]byte, error) {
 	if data == nil {
 		data = make([]byte, 0, typicalRecord)

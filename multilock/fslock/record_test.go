@@ -41,8 +41,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	require.Equal(t, sample(), ParseRecord("job", encode(t, sample())))
 }
 
-// A crash leaves a part of the record, or nothing of it. No part counts as a whole lock of ours.
-// Without its last newline it would.
+// A crash leaves a part of the record, or nothing of it. No part counts as a complete record of ours,
+// except one that only lacks the last newline.
 // Rule: record, I6
 func TestTornRecordIsNobodysWhole(t *testing.T) {
 	whole := encode(t, sample())
@@ -53,8 +53,7 @@ func TestTornRecordIsNobodysWhole(t *testing.T) {
 	}
 }
 
-// The first line is all that the Python MultiLock reads of ours, and all that it
-// writes.
+// The first line is all that the Python MultiLock reads of our lock file, and all that it writes.
 // Rule: record, python
 func TestFirstLineIsThePeersFormat(t *testing.T) {
 	head, _, _ := strings.Cut(string(encode(t, sample())), "\n")
@@ -67,7 +66,7 @@ func TestFirstLineIsThePeersFormat(t *testing.T) {
 	require.Zero(t, r.TTL)
 }
 
-// seeds are what has been found in the place of a lock file, or might be.
+// seeds are contents that have been found in the place of a lock file, or may be.
 func seeds(t testing.TB) [][]byte {
 	good := encode(t, sample())
 	change := func(old, with string) []byte { return bytes.Replace(good, []byte(old), []byte(with), 1) }
@@ -85,8 +84,8 @@ func seeds(t testing.TB) [][]byte {
 	}
 }
 
-// Any bytes never make a panic, never a lock that has an owner's token, and never anything that
-// would write to the terminal of its reader.
+// No bytes cause a panic, or make a lock with a holder's token, or contain anything that would control the
+// terminal of a reader.
 // Rule: I6, record
 func FuzzParseRecord(f *testing.F) {
 	for _, seed := range seeds(f) {
@@ -111,8 +110,8 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// requireOurs says that bytes from which a record with a token was read are of
-// our format and version, and that its durations are possible.
+// requireOurs checks that bytes from which a record with a token was read have our format and version, and
+// that its durations are valid.
 func requireOurs(t *testing.T, r source.Record, data []byte) {
 	t.Helper()
 	require.LessOrEqual(t, len(data), maxRecord)
@@ -130,7 +129,7 @@ func requireOurs(t *testing.T, r source.Record, data []byte) {
 	require.LessOrEqual(t, r.Heartbeat, r.TTL)
 }
 
-// Whatever a holder is called and runs, others can read its record, and it says the same.
+// Whatever a holder's name and command are, others can read its record unchanged.
 // Rule: record
 func FuzzEncodeRecord(f *testing.F) {
 	f.Add("node7", 4711, "alice", "rsync -a /data /backup", "job", int64(60000), int64(6000))
@@ -162,7 +161,7 @@ var (
 	gone7 = process.Evidence{Life: process.Gone, Why: "process 7 no longer exists"}
 )
 
-// case of the table below: evidence, and what it must say.
+// trial is a case of the tables below: evidence, and the expected verdict.
 type trial struct {
 	evidence
 	want source.State
@@ -185,7 +184,7 @@ func judgeAll(t *testing.T, trials map[string]trial) {
 	}
 }
 
-// Without a TTL only the caller can say for how long silence is no proof.
+// Without a TTL only MaxAge limits the time without a heartbeat.
 // Rule: unreadable
 func TestJudgeWithoutATTL(t *testing.T) {
 	foreign, peer := source.Record{Foreign: "the lock file is torn"}, peerRecord("host", 7)
@@ -210,7 +209,7 @@ func TestJudgeWithoutATTL(t *testing.T) {
 	})
 }
 
-// An empty file with the mark of one that was not synced: 90 s of silence and 45 s of watching.
+// An empty file with unsyncedMark: 90 s without a heartbeat and 45 s of watching.
 // Rule: unreadable
 func TestJudgeTorn(t *testing.T) {
 	r := source.Record{Foreign: errEmptyRecord.Error()}
@@ -250,7 +249,7 @@ func TestJudgeLimbo(t *testing.T) {
 	}
 }
 
-// How samples have to come of a holder: a slow one proves no silence.
+// How samples must be spaced for a holder: a slow sample proves nothing.
 // Rule: silence
 func TestLimitsOfSamples(t *testing.T) {
 	require.Equal(t, source.WatchLimits{Slow: 500 * time.Millisecond, Gap: 2 * time.Second}, limitsFor(2*time.Second))

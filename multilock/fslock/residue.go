@@ -14,13 +14,13 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// What the janitor may remove is what the protocol itself puts into staging, known by names
-// and by what is in it: a user who can write there can move a tree there, in the hope that a
-// process with more rights removes it for him.
+// The janitor may remove only what the protocol itself puts into staging, recognized by names and by
+// content: a user who can write there could move a tree there, to have it removed by a process with more
+// rights.
 
-const residueMost = 64 + manifest.MaxSections // entries of one directory; files that NFS clients keep are among them
+const residueMost = 64 + manifest.MaxSections // entries of one directory, including files that NFS clients keep
 
-// isStaged says whether an entry of staging has a name that the protocol gives.
+// isStaged reports whether an entry of staging has a name that the protocol uses.
 func isStaged(entry string) bool {
 	token := strings.TrimPrefix(entry, groupfiles.TrashPrefix)
 	for _, suffix := range []string{manifest.Suffix, shareddir.ClockSuffix, shareddir.TestSuffix} {
@@ -29,8 +29,7 @@ func isStaged(entry string) bool {
 	return source.IsToken(token)
 }
 
-// strangeness says why an entry of staging is nothing that the protocol left there, "" if
-// it may be.
+// strangeness explains why an entry of staging does not come from the protocol, "" if it may.
 func strangeness(staging vfs.Dir, entry string, info vfs.Info) string {
 	staged, trash := isStaged(entry), strings.HasPrefix(entry, groupfiles.TrashPrefix)
 	ours, err := false, error(nil)
@@ -55,8 +54,7 @@ func strangeEntry(dir vfs.Dir, name string, ours bool, err error) string {
 	return filepath.Join(dir.Path(), name) + " is nothing that multilock puts there; move it away by hand"
 }
 
-// strangeIn finds in a staged directory what is no residue. It looks at few names, whatever
-// there is.
+// strangeIn finds a foreign entry in a staged directory. It bounds how many names it reads.
 func strangeIn(staging vfs.Dir, name string) string {
 	dir, err := staging.OpenDir(name)
 	if err != nil {
@@ -77,7 +75,7 @@ func strangeIn(staging vfs.Dir, name string) string {
 	return ""
 }
 
-// few are the entries of a directory, or one more than it may have.
+// few lists a directory, up to one entry more than residueMost.
 func few(dir vfs.Dir) (entries []string, err error) {
 	err = dir.List(func(name string) bool {
 		entries = append(entries, name)
@@ -86,12 +84,12 @@ func few(dir vfs.Dir) (entries []string, err error) {
 	return entries, err
 }
 
-// residue says whether the protocol may have left an entry in a directory.
+// residue reports whether the protocol may have left an entry in a directory.
 type residue func(dir vfs.Dir, entry string) (bool, error)
 
 // inStaged is for a staged directory: a lock, a list of jobs, or the filesystem's test.
 func inStaged() residue {
-	lock, known := "", false // all files of locks are of one
+	lock, known := "", false // the lock's files must all have the same lock name
 	return func(dir vfs.Dir, entry string) (bool, error) {
 		below, isDir := below(entry)
 		name, form := formOf(entry)
@@ -109,7 +107,7 @@ func inStaged() residue {
 	}
 }
 
-// below says what may be in a directory of a staged one.
+// below returns what a subdirectory of a staged directory may contain.
 func below(entry string) (residue, bool) {
 	name := ""
 	form := emptyFile
@@ -130,7 +128,7 @@ func below(entry string) (residue, bool) {
 	}, true
 }
 
-// holdsOnly says whether an entry is a directory with nothing but residue in it.
+// holdsOnly reports whether an entry is a directory that contains only residue.
 func holdsOnly(parent vfs.Dir, name string, ours residue) (bool, error) {
 	dir, err := parent.OpenDir(name)
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
@@ -152,11 +150,11 @@ func holdsOnly(parent vfs.Dir, name string, ours residue) (bool, error) {
 	return true, nil
 }
 
-// fileForm says whether a file begins as those of one kind do. A crash may have cut it.
+// fileForm reports whether a file begins as files of one type do. A crash may have truncated it.
 type fileForm func(begin []byte) bool
 
-// formOf is the form of a file in a staged directory by its name, nil if none has such a
-// name, and the name of the lock if it belongs to one.
+// formOf returns the form of a staged directory's file by its name, nil if the protocol does not use the
+// name, and the name of the lock if the file belongs to one.
 func formOf(entry string) (lock string, form fileForm) {
 	switch {
 	case isSilly(entry):
@@ -176,7 +174,7 @@ func formOf(entry string) (lock string, form fileForm) {
 
 func emptyFile(begin []byte) bool { return len(bytes.Trim(begin, "\x00")) == 0 }
 
-// anyBytes is for what has no form of its own: it is known by its name, and by what is beside it.
+// anyBytes is for a file without a fixed form: its name, and the files beside it, identify it.
 func anyBytes([]byte) bool { return true }
 
 func anyFile(begin []byte) bool {
@@ -196,7 +194,7 @@ func markFile(begin []byte) bool {
 
 func resultFile(begin []byte) bool { return emptyFile(begin) || startsWith(begin, `{"v":`) }
 
-// listFile is for the lists of batch: a line says something of all jobs, or has a tab.
+// listFile is for the lists of batch: the first line is a comment with settings for all jobs, or has a tab.
 func listFile(begin []byte) bool {
 	line, _, _ := bytes.Cut(begin, []byte("\n"))
 	return emptyFile(begin) || bytes.HasPrefix(line, []byte("#")) || bytes.IndexByte(line, '\t') > 0
@@ -206,7 +204,7 @@ func startsWith(begin []byte, text string) bool {
 	return strings.HasPrefix(text, string(begin[:min(len(begin), len(text))]))
 }
 
-// isWritten says whether an entry is a regular file of a form.
+// isWritten reports whether an entry is a regular file of a form.
 func isWritten(dir vfs.Dir, entry string, form fileForm) (bool, error) {
 	begin, err := readAll(dir, entry, maxRecord)
 	switch {
@@ -218,7 +216,7 @@ func isWritten(dir vfs.Dir, entry string, form fileForm) (bool, error) {
 	return form(begin), nil
 }
 
-// emptyTree removes what is residue in a staged directory.
+// emptyTree removes the residue in a staged directory.
 func emptyTree(dir vfs.Dir) error { return removeResidue(dir, inStaged()) }
 
 func removeResidue(dir vfs.Dir, ours residue) error {
@@ -231,7 +229,7 @@ func removeResidue(dir vfs.Dir, ours residue) error {
 		case err != nil && !gone(err):
 			return err
 		case !left:
-			continue // it has come since the look, and is named by the next one
+			continue // it appeared after the look; the next look reports it
 		}
 		if err := removeEntryOf(dir, e); err != nil {
 			return err
@@ -240,7 +238,7 @@ func removeResidue(dir vfs.Dir, ours residue) error {
 	return nil
 }
 
-// removeEntryOf removes a file, or a directory of a staged one.
+// removeEntryOf removes a file, or a subdirectory of a staged directory.
 func removeEntryOf(dir vfs.Dir, entry string) error {
 	err := dir.Unlink(entry)
 	if err == nil || gone(err) {

@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The file of a result is one line of JSON. That of a chunk has a further line for each of
-// its jobs that has a result, so that the first one is all there is to read for a summary.
+// A result's file is one line of JSON. A chunk's result has a further line for each of its jobs that has a
+// result, so that the first line is enough for a summary.
 
 // resultWire is the first line of a result's file.
 type resultWire struct {
@@ -19,12 +19,12 @@ type resultWire struct {
 	source.Result
 }
 
-// maxChunkResult bounds what is read of a chunk's result. Ours are below 64 KiB, unless the
+// maxChunkResult bounds how much of a chunk's result is read. Our results are below 64 KiB, unless the
 // names of the jobs are very long.
 const maxChunkResult = 1 << 20
 
-// encodeResult gives the bytes of a result's file. The token makes them unique, and the
-// times of its jobs the results that a holder records of a chunk one after the other.
+// encodeResult returns the bytes of a result's file. The token makes them unique among holders, and the
+// jobs' times among the successive results that one holder records for a chunk.
 func encodeResult(group string, r source.Result) ([]byte, error) {
 	r = r.Bounded()
 	r.Name = source.EncodeName(r.Name)
@@ -43,13 +43,13 @@ func encodeResult(group string, r source.Result) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// parseResult reads the bytes of a result's file. It never fails: what it does not
-// understand becomes a result with Foreign set, whose job counts as run.
+// parseResult reads the bytes of a result's file. It never fails: an unreadable result becomes a result
+// with Foreign set, whose job counts as run.
 func parseResult(name string, data []byte) source.Result {
 	return resultOf(name, data, decodeResult)
 }
 
-// parseSummary does the same with the first line alone.
+// parseSummary is parseResult for the first line alone.
 func parseSummary(name string, data []byte) source.Result {
 	return resultOf(name, data, decodeSummary)
 }
@@ -57,7 +57,7 @@ func parseSummary(name string, data []byte) source.Result {
 func resultOf(name string, data []byte, decode func([]byte) (source.Result, error)) source.Result {
 	r, err := decode(data)
 	if err == nil && source.DecodeName(r.Name) != name {
-		err = fmt.Errorf("it is that of the job %q, renamed", r.Name) // by somebody whose own would not be believed
+		err = fmt.Errorf("it is that of the job %q, renamed", r.Name) // perhaps by a user whose own result would not be trusted
 	}
 	if err != nil {
 		r = source.Result{Foreign: err.Error()}
@@ -73,7 +73,7 @@ func decodeResult(data []byte) (source.Result, error) {
 	case len(bytes.Trim(data, "\x00")) == 0:
 		return source.Result{}, errors.New("it is empty")
 	case data[len(data)-1] != '\n':
-		return source.Result{}, errors.New("its end is missing")
+		return source.Result{}, errors.New("it is truncated")
 	}
 	first, rest, _ := bytes.Cut(data, []byte{'\n'})
 	w, err := decodeFirst(first)
@@ -98,7 +98,7 @@ func decodeFirst(line []byte) (w resultWire, err error) {
 	return w, nil
 }
 
-// decodeJobs reads the lines behind the first one: as many as that one says.
+// decodeJobs reads the lines after the first one, which has their number.
 func decodeJobs(chunk *source.Chunk, rest []byte) error {
 	if chunk == nil {
 		if len(rest) > 0 {
@@ -109,7 +109,7 @@ func decodeJobs(chunk *source.Chunk, rest []byte) error {
 	for line := range bytes.Lines(rest) {
 		var job source.ChunkJob
 		if json.Unmarshal(line, &job) != nil {
-			return errors.New("the record of one of its jobs is none of multilock")
+			return errors.New("the record of one of its jobs is not a multilock record")
 		}
 		job.Name = source.DecodeName(job.Name)
 		chunk.Jobs = append(chunk.Jobs, job)
@@ -120,11 +120,11 @@ func decodeJobs(chunk *source.Chunk, rest []byte) error {
 	return nil
 }
 
-// decodeSummary reads the first line of what there is.
+// decodeSummary reads the first line of data.
 func decodeSummary(data []byte) (source.Result, error) {
 	first, _, whole := bytes.Cut(data, []byte{'\n'})
 	if !whole {
-		return source.Result{}, errors.New("its end is missing")
+		return source.Result{}, errors.New("it is truncated")
 	}
 	w, err := decodeFirst(first)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// No clock is compared with another host's. A holder whose clock is wrong cannot be made
-// with faketime(1), which replaces calls of the C library that Go programs do not use, nor
-// with a time namespace, which does not shift CLOCK_REALTIME (time_namespaces(7)).
+// No clock is compared with another host's. A holder with a wrong clock cannot be made with faketime(1),
+// which replaces calls of the C library that Go programs do not use, nor with a time namespace, which does
+// not shift CLOCK_REALTIME (time_namespaces(7)).
 
-// ttl and beat of the holders here. They beat when the test says so.
+// TTL and heartbeat of the holders here, which send heartbeats when the test says so.
 const (
 	clockTTL  = 1500 * time.Millisecond
 	clockBeat = 500 * time.Millisecond
@@ -52,8 +52,8 @@ func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
 	})
 }
 
-// The server's clock was set back by an hour: the last heartbeat lies in the future, and the
-// waiter's own clock decides, after a whole TTL of watching.
+// The server's clock was set back by an hour: the last heartbeat is in the future, and the waiter's own
+// clock decides, after a whole TTL of watching.
 // Rule: silence, I5
 func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	t.Parallel()
@@ -74,8 +74,8 @@ func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	acquire(t, src, "job", multilock.Options{TTL: long})
 }
 
-// As long as the holder lives its time moves, wherever it lies: in the future, where the
-// server's clock was set back, or an hour ago, where it was set forward.
+// As long as the holder is alive its time changes, wherever it is: in the future, if the server's clock was
+// set back, or an hour ago, if it was set forward.
 // Rule: silence, I5
 func TestServerClockSetUnderALivingHolder(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back": time.Hour, "forward": -time.Hour} {
@@ -99,10 +99,9 @@ func setTime(t *testing.T, base, name string, to time.Time) {
 	require.NoError(t, os.Chtimes(filepath.Join(base, fslock.DefaultGroup, name), to, to))
 }
 
-// neverDead watches a lock for twice the silence after which it would be
-// taken. It looks twice after each sign of life, which keeps it exact on the
-// slowest machine: Dead needs at least two looks within the window, and if the
-// test stands still between them the window starts anew.
+// neverDead watches a lock for twice the limit after which it would be taken over. It looks twice after
+// each heartbeat, which keeps it exact on the slowest machine: Dead needs at least two looks within the
+// window, and if the test stalls between them the window starts over.
 func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duration, sign func()) {
 	t.Helper()
 	o := observe(t, src, name, source.StalePolicy{})
@@ -118,7 +117,7 @@ func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duratio
 	}
 }
 
-// coarseDir keeps times in steps, as ext4 with small inodes, FAT and some servers do.
+// coarseDir rounds times to steps, as ext4 with small inodes, FAT and some servers do.
 type coarseDir struct {
 	vfs.Dir
 	step time.Duration
@@ -142,15 +141,15 @@ func coarsely(fs vfs.FS, step time.Duration) vfs.FS {
 	return wrapped{fs, func(d vfs.Dir) vfs.Dir { return coarseDir{d, step} }}
 }
 
-// A holder whose heartbeats leave the same time, or an old one, is alive. It is broken in the end
-// if it stays silent.
+// A holder whose heartbeats leave the same time, or an old one, is alive. It is broken in the end if it
+// sends no more heartbeats.
 // Rule: coarse-times
 func TestHolderOnCoarseTimes(t *testing.T) {
 	for name, step := range map[string]time.Duration{"1s": time.Second, "2s": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
-			// Whoever takes it here knows nothing of the times, or would be refused.
+			// The holder must not see the coarse times, or its TTL would be rejected.
 			holder := plant(t, open(t, fslock.Options{Base: base}), "job", claim(self(t), time.Second, 100*time.Millisecond))
 			o := observe(t, open(t, fslock.Options{Base: base, FS: coarse(step), Self: elsewhere(t)}), "job", source.StalePolicy{})
 			for start := boottime.Now(); start.Elapsed() < 4*time.Second; time.Sleep(20 * time.Millisecond) {
@@ -164,8 +163,8 @@ func TestHolderOnCoarseTimes(t *testing.T) {
 	}
 }
 
-// A TTL with heartbeats faster than the times can show is refused, with one that would do; by a
-// host that made the test, and by one that found its mark.
+// A TTL with heartbeats faster than the times can show is rejected, with the shortest valid one; by a host
+// that ran the test, and by one that found its mark.
 // Rule: coarse-times
 func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 	for step, least := range map[time.Duration]string{time.Second: "10s", 2 * time.Second: "20s"} {
@@ -186,17 +185,17 @@ func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 	}
 }
 
-// A directory whose time does not move when it is touched shows no heartbeat at all.
+// A directory whose time does not change when it is touched shows no heartbeat at all.
 // Rule: fs-test
 func TestTimesThatStandStill(t *testing.T) {
 	t.Parallel()
 	src := open(t, fslock.Options{Base: fresh(t), FS: coarse(24 * time.Hour)})
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
 	require.ErrorIs(t, err, source.ErrInvalid)
-	require.ErrorContains(t, err, `breaks the rule "a touch moves the time of a directory"`)
+	require.ErrorContains(t, err, `breaks the rule "a touch changes the time of a directory"`)
 }
 
-// A host that could not learn the step of the times does not record that there is none.
+// A host that could not measure the resolution of file times does not record it as exact.
 // Rule: fs-test, coarse-times
 func TestTimesThatCannotBeRead(t *testing.T) {
 	for _, kind := range []string{"stat", "touch"} {
@@ -220,8 +219,8 @@ func TestTimesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// On NFS the directory's times stand for a look at the lock file, unless a breaker leaves the
-// same time as the touch before it.
+// On NFS the directory's times replace a look at the lock file, unless a breaker leaves the same time as
+// the touch before it.
 // Rule: coarse-times, heartbeat
 func TestBreakerOnCoarseTimesLeavesTheTimesOfTheTouch(t *testing.T) {
 	t.Parallel()
@@ -238,7 +237,7 @@ func TestBreakerOnCoarseTimesLeavesTheTimesOfTheTouch(t *testing.T) {
 	}
 }
 
-// The real thing: inodes of 128 bytes have no room for fractions of a second.
+// A real filesystem: inodes of 128 bytes have no room for fractions of a second.
 // Rule: coarse-times
 func TestFileSystemWithSmallInodes(t *testing.T) {
 	d := newDisk(t, "-I", "128")

@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A pid whose process started at another time than the record says is another process.
+// A pid whose process has another start time than the record is another process.
 // Rule: process-gone
 func TestForgedStartTimeIsAnotherProcess(t *testing.T) {
 	base := fresh(t)
@@ -41,8 +41,8 @@ func TestForgedStartTimeIsAnotherProcess(t *testing.T) {
 
 const rebootBeat = 100 * time.Millisecond
 
-// beforeTheReboot is this host's identity of an earlier boot, and the machine's
-// own as it is now; both have a machine id, which this system may lack.
+// beforeTheReboot is this host's identity before a reboot, and the current one; both have a machine id,
+// which this system may lack.
 func beforeTheReboot(t *testing.T) (then, now process.Identity) {
 	now = self(t)
 	now.Machine = "00000000ba5eba11"
@@ -51,9 +51,8 @@ func beforeTheReboot(t *testing.T) (then, now process.Identity) {
 	return then, now
 }
 
-// The same machine id and host name under another boot may be a machine that was
-// rebooted. It may as well be one that lives, cut off, while a copy of it was started
-// elsewhere; and that one relies on its TTL.
+// The same machine id and host name under another boot may be a machine that was rebooted. It may also be a
+// machine that is alive, but cut off, while a copy of it was started elsewhere; that one relies on its TTL.
 // Rule: silence, process-gone
 func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	t.Parallel()
@@ -69,8 +68,8 @@ func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	require.NoError(t, lease.Renew(t.Context()))
 }
 
-// Copies of a running virtual machine agree in the boot id and the pid namespace, and have a name
-// and a machine id each: a pid that is free here is a process there.
+// Copies of a running virtual machine share the boot id and the pid namespace, and have different names and
+// machine ids: a pid that is free here is a process there.
 // Rule: process-gone, silence
 func TestHolderOnACopyOfThisMachineIsJudgedBySilence(t *testing.T) {
 	base := fresh(t)
@@ -83,17 +82,17 @@ func TestHolderOnACopyOfThisMachineIsJudgedBySilence(t *testing.T) {
 	c := claim(copied, long, time.Minute)
 	c.Job = true
 	lease := plant(t, open(t, fslock.Options{Base: base, Self: copied}), "job", c)
-	for _, pgid := range []int{1 << 30, here.PID} { // one that nobody has here, and one that has somebody
+	for _, pgid := range []int{1 << 30, here.PID} { // one that is free here, and one that is in use
 		job := process.Group{Host: copied.Host, Machine: copied.Machine, Boot: copied.Boot, Namespace: copied.Namespace, PGID: pgid}
 		require.NoError(t, lease.MarkJob(t.Context(), job))
 		seen := look(t, observe(t, src, "job", source.StalePolicy{}))
 		require.Equal(t, source.StateHeld.String(), seen.State.String())
-		require.Contains(t, seen.Why, "silent for less than its ttl of 1h0m0s, and runs on another host (copy)")
+		require.Contains(t, seen.Why, "its ttl of 1h0m0s has not passed, and runs on another host (copy)")
 	}
 }
 
-// playContainer is the first process of a pid namespace. When it is killed, the
-// kernel kills all others in there.
+// playContainer is the first process of a pid namespace. When it is killed, the kernel kills all others in
+// the namespace.
 func playContainer() error {
 	if err := enterContainer(); err != nil {
 		return err
@@ -112,8 +111,7 @@ func playContainer() error {
 	return inmate.Wait()
 }
 
-// enterContainer mounts a /proc that shows the namespace this process was
-// started in.
+// enterContainer mounts a /proc that shows the namespace in which this process was started.
 func enterContainer() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
@@ -124,8 +122,8 @@ func enterContainer() error {
 	return nil
 }
 
-// startAs starts a neighbour as the process that gets the number pid. Threads take
-// numbers too, so that it may need more than one attempt.
+// startAs starts a neighbour as the process with the number pid. Threads use numbers, too, so it may need
+// more than one attempt.
 func startAs(pid int, in, out *os.File) (*exec.Cmd, error) {
 	for range 100 {
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0); err != nil {
@@ -146,8 +144,8 @@ func startAs(pid int, in, out *os.File) (*exec.Cmd, error) {
 	return nil, fmt.Errorf("no process got the number %d", pid)
 }
 
-// Two containers with one host name: what is a pid here is another process
-// there, or none. Neither proves anything; the dead holder's silence does.
+// Two containers with one host name: a pid here is another process there, or none. Neither proves anything;
+// the dead holder's missing heartbeat does.
 // Rule: process-gone
 func TestContainersWithOneHostName(t *testing.T) {
 	requireRoot(t, "pid namespaces")
@@ -171,7 +169,7 @@ func TestContainersWithOneHostName(t *testing.T) {
 
 			holder.End()
 			contender.must(t, order{Do: "acquire", Name: "job", TTL: long})
-			requireBroken(t, open(t, fslock.Options{Base: base}), "job", "no sign of life")
+			requireBroken(t, open(t, fslock.Options{Base: base}), "job", "no heartbeat")
 			contender.must(t, order{Do: "verify"})
 		})
 	}
@@ -201,7 +199,7 @@ func TestSlowBreakerCannotReachAFreshLock(t *testing.T) {
 	}
 }
 
-// killHolder leaves the lock of a process behind that was killed.
+// killHolder leaves the lock of a killed process.
 func killHolder(t *testing.T, base, name string, how order) {
 	t.Helper()
 	holder := newNeighbour(t, setting{}, order{Base: base})
@@ -210,7 +208,7 @@ func killHolder(t *testing.T, base, name string, how order) {
 	holder.End()
 }
 
-// deadInEyesOf is an observer who has seen that the lock "job" is dead.
+// deadInEyesOf is an observer that has seen the lock "job" dead.
 func deadInEyesOf(t *testing.T, base string, who process.Identity) source.Observer {
 	t.Helper()
 	o := observe(t, open(t, fslock.Options{Base: base, Self: who}), "job", source.StalePolicy{})
@@ -218,8 +216,8 @@ func deadInEyesOf(t *testing.T, base string, who process.Identity) source.Observ
 	return o
 }
 
-// A holder that is suspended for longer than its TTL is taken over, also by a process of its host
-// that sees its process. When it goes on it knows.
+// A holder that is suspended for longer than its TTL loses its lock, even to a process of its host that
+// sees its process. When it resumes it knows.
 // Rule: stopped, loss
 func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 	for view, who := range views(t) {
@@ -244,8 +242,8 @@ func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 	}
 }
 
-// A waiter on the holder's host is woken by the kernel when another process
-// releases: it gets the lock though it would not ask again for an hour.
+// The kernel wakes a waiter on the holder's host when another process releases: the waiter acquires the
+// lock although its next attempt is an hour away.
 // Rule: none (wake-up)
 func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	base := fresh(t)

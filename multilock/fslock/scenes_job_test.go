@@ -24,8 +24,8 @@ import (
 
 const jobTTL = 2 * time.Second
 
-// orphanJob leaves the lock "job" of a wrapper behind that was killed while its
-// job lives, and returns the job's process group.
+// orphanJob leaves the lock "job" of a wrapper that was killed while its job is alive, and returns the
+// job's process group.
 func orphanJob(t *testing.T, base string) int {
 	t.Helper()
 	wrapper := newNeighbour(t, setting{}, order{Base: base})
@@ -36,8 +36,8 @@ func orphanJob(t *testing.T, base string) int {
 	return job
 }
 
-// On its own host the lock is held as long as a process of the job lives, far
-// beyond the TTL, and free when the last one has ended.
+// On its own host the lock is held as long as a process of the job is alive, far beyond the TTL, and free
+// when the last one has ended.
 // Rule: job
 func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
 	t.Parallel()
@@ -57,11 +57,11 @@ func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
 
 	require.NoError(t, syscall.Kill(-job, syscall.SIGKILL))
 	acquire(t, src, "job", multilock.Options{TTL: long})
-	requireBroken(t, src, "job", "no") // longer exists; or no sign of life, on a host too busy to be looked through
+	requireBroken(t, src, "job", "no") // longer exists; or no heartbeat, on a host too busy for a search
 }
 
-// Another host cannot see the job: there the TTL ends the lock of a wrapper that
-// is silent. That is why the job must die with its wrapper.
+// Another host cannot see the job: there the lock of a wrapper without heartbeats ends with its TTL. That
+// is why the job must die with its wrapper.
 // Rule: job, silence
 func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
 	t.Parallel()
@@ -69,12 +69,12 @@ func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
 	orphanJob(t, base)
 	src := open(t, fslock.Options{Base: base, Self: elsewhere(t)})
 	acquire(t, src, "job", multilock.Options{TTL: long})
-	requireBroken(t, src, "job", "no sign of life")
+	requireBroken(t, src, "job", "no heartbeat")
 }
 
-// A holder without a job that was killed is known to be dead by its neighbour at once, and
-// the others need patience. A wrapper that was killed between taking the lock and naming
-// its job may have started it: its neighbour sees whether it has.
+// A process on its host knows at once that a killed holder without a job is dead; other hosts have to wait.
+// A wrapper that was killed between acquiring the lock and recording its job may have started it: a process
+// on its host sees whether it has.
 // Rule: process-gone, job
 func TestKilledHolder(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -83,9 +83,9 @@ func TestKilledHolder(t *testing.T) {
 		evidence string
 	}{
 		"without a job":           {"same host", order{TTL: long}, "no longer exists"},
-		"without a job, far away": {"silence only", order{TTL: jobTTL}, "no sign of life"},
+		"without a job, far away": {"silence only", order{TTL: jobTTL}, "no heartbeat"},
 		"with a job":              {"same host", order{TTL: long, Job: true}, "no process carries"},
-		"with a job, far away":    {"silence only", order{TTL: jobTTL, Job: true}, "no sign of life"},
+		"with a job, far away":    {"silence only", order{TTL: jobTTL, Job: true}, "no heartbeat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,8 @@ func TestKilledHolder(t *testing.T) {
 	}
 }
 
-// A stopped wrapper is silent, and its job goes on: by its mark, for its group is gone.
+// A stopped wrapper sends no heartbeat, but its job continues: its mark shows it, because its group is
+// gone.
 // Rule: job
 func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	t.Parallel()
@@ -121,11 +122,11 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	require.Contains(t, look(t, o).Why, "(sleep) carries the lock's token")
 	_, _ = job.Process.Kill(), job.Wait()
 	acquire(t, src, "job", multilock.Options{TTL: long})
-	requireBroken(t, src, "job", "no sign of life")
+	requireBroken(t, src, "job", "no heartbeat")
 }
 
-// A mark that is read while it is being written is read again, though the directory does
-// not show that it has grown. So is one that was not there yet.
+// A job file that is read while it is being written is read again, though the directory does not show that
+// it has grown. So is one that did not exist yet.
 // Rule: job
 func TestMarkThatIsReadHalfWritten(t *testing.T) {
 	job, err := process.FindGroup(syscall.Getpgrp())
@@ -152,7 +153,7 @@ func TestMarkThatIsReadHalfWritten(t *testing.T) {
 	}
 }
 
-// Where times have a coarse step, nothing shows that there is a mark now, or another one.
+// Where times have a coarse step, nothing shows that a job file was created or replaced.
 // Rule: job, coarse-times
 func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
 	base := fresh(t)
@@ -163,15 +164,14 @@ func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
 	o := observe(t, src, "job", source.StalePolicy{})
 	look(t, o)
 	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
-	lookUntil(t, o, source.StateDead, nil) // while others start programs, one of them may be of the job
+	lookUntil(t, o, source.StateDead, nil) // while others start programs, one of them may belong to the job
 	job, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)
 	require.NoError(t, lease.MarkJob(t.Context(), job))
 	require.Contains(t, look(t, o).Why, "its job lives")
 }
 
-// The next job's mark replaces the one before just after that was read: the directory
-// must not seem to have been like that already.
+// The next job's file replaces the previous one just after that was read: the observer must notice.
 // Rule: job
 func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	base, faulty := fresh(t), sharedFS()
@@ -192,8 +192,8 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	require.Contains(t, look(t, o).Why, "its job lives")
 }
 
-// Of several jobs that are noted, one that lives is enough, wherever it stands, and torn or
-// foreign lines between them change nothing.
+// Of several recorded jobs, one that is alive is enough, at any position, and truncated or unknown lines
+// between them change nothing.
 // Rule: job
 func TestMarkOfSeveralJobs(t *testing.T) {
 	living, err := process.FindGroup(syscall.Getpgrp())

@@ -21,8 +21,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// pythonPeer starts a process that takes locks as the Python MultiLock does. See
-// testdata/multilock_peer.py for what it can be told.
+// pythonPeer starts a process that acquires locks as the Python MultiLock does. See
+// testdata/multilock_peer.py for its commands.
 func pythonPeer(t *testing.T, base string) *locktest.Script {
 	t.Helper()
 	return locktest.StartScript(t, exec.Command(locktest.Python(t), "testdata/multilock_peer.py", filepath.Join(base, fslock.DefaultGroup)))
@@ -72,9 +72,9 @@ func onTheHost(t *testing.T) process.Identity {
 	return id
 }
 
-// A bare pid proves nothing where other hosts may have one like it, nor without --legacy-peers:
-// then a dead Python peer keeps its lock, unless the caller says for how long it may be silent.
-// That its process is gone is reported in any case.
+// A bare pid proves nothing where other hosts may have the same pid, nor without --legacy-peers: there a
+// dead Python peer keeps its lock, unless the caller sets MaxAge. That its process is gone is reported in
+// any case.
 // Rule: python, unreadable
 func TestLockOfADeadPythonPeer(t *testing.T) {
 	elsewhere := onTheHost(t)
@@ -109,12 +109,12 @@ func TestLockOfADeadPythonPeer(t *testing.T) {
 			require.ErrorIs(t, err, source.ErrHeld)
 			require.ErrorContains(t, err, c.told)
 			acquire(t, src, "job", multilock.Options{TTL: long, StalePolicy: source.StalePolicy{MaxAge: time.Second}})
-			requireBroken(t, src, "job", "no sign of life")
+			requireBroken(t, src, "job", "no heartbeat")
 		})
 	}
 }
 
-// However old the lock is: its process lives.
+// However old the lock is, its process is alive.
 // Rule: python, unreadable
 func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 	for name, legacy := range map[string]bool{"legacy peers": true, "only ours": false} {
@@ -134,7 +134,7 @@ func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 	}
 }
 
-// Four of theirs and four of ours add to one number, which no two may do at once.
+// Four of theirs and four of ours increment one number, which no two may do at once.
 // Rule: python, I1
 func TestPythonAndOursTakeTurns(t *testing.T) {
 	const each, rounds = 4, 40
@@ -158,8 +158,8 @@ func TestPythonAndOursTakeTurns(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "staging")))
 }
 
-// A Python peer that was suspended for too long while it took the lock finds that it was cleared
-// away, and says so, wherever it was.
+// A Python peer that was suspended for too long while it acquired the lock finds that its directory was
+// cleared, and reports that, at any step.
 // Rule: python, stopped
 func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 	for name, steps := range map[string]struct{ before, after []string }{
@@ -198,8 +198,7 @@ func entries(t *testing.T, base string) []string {
 	return tree(t, filepath.Join(base, fslock.DefaultGroup))
 }
 
-// The guard that a crash between two steps of a release can leave behind is cleared like any
-// other orphaned entry.
+// The guard that a crash between two steps of a release can leave is cleared like any other orphaned entry.
 // Rule: python, orphan
 func TestGuardWithoutALockIsCleared(t *testing.T) {
 	for name, legacy := range map[string]bool{"legacy peers": true, "only ours": false} {

@@ -24,7 +24,7 @@ const (
 // anybody trusts everybody.
 func anybody() shareddir.Trust { return shareddir.Trust{Anybody: true} }
 
-// openToAll makes a base directory whose every directory anybody may write to.
+// openToAll makes a base directory in which everybody may write to every directory.
 func openToAll(t *testing.T) string {
 	t.Helper()
 	base := fresh(t)
@@ -41,7 +41,7 @@ func twoUsers(t *testing.T, base string, aliceUmask int) (a, b neighbour) {
 	return a, newNeighbour(t, setting{UID: bob}, order{Base: base, Trust: anybody()})
 }
 
-// Signal 0 to another user's process answers EPERM: it is there.
+// Signal 0 to another user's process returns EPERM: the process exists.
 // Rule: process-gone
 func TestHolderOfAnotherUserIsAlive(t *testing.T) {
 	requireRoot(t, "two other users")
@@ -58,8 +58,8 @@ func TestHolderOfAnotherUserIsAlive(t *testing.T) {
 	b.must(t, order{Do: "release"})
 }
 
-// A lock directory that only its owner may open is held, whatever is in it, and no other user can
-// break it.
+// A lock directory that only its owner may open is held, whatever it contains, and no other user can break
+// it.
 // Rule: I6
 func TestPrivateLockDirectoryIsHeldBySomebodyUnknown(t *testing.T) {
 	requireRoot(t, "two other users")
@@ -71,7 +71,7 @@ func TestPrivateLockDirectoryIsHeldBySomebodyUnknown(t *testing.T) {
 	for _, maxAge := range []time.Duration{0, time.Second} {
 		seen := b.must(t, order{Do: "look", Name: "job", MaxAge: maxAge})
 		require.Equal(t, "held", seen.State)
-		require.Equal(t, "somebody unknown", seen.Holder)
+		require.Equal(t, "an unknown process", seen.Holder)
 		require.Contains(t, seen.Why, "uid 65533")
 		require.Contains(t, seen.Why, "private")
 		refused := b.do(t, order{Do: "try", Name: "job", MaxAge: maxAge})
@@ -82,8 +82,8 @@ func TestPrivateLockDirectoryIsHeldBySomebodyUnknown(t *testing.T) {
 	b.must(t, order{Do: "try", Name: "job", TTL: long})
 }
 
-// In a sticky directory no user may replace another user's empty directory. Both the breaker and
-// the next contender meet that, and say what to change.
+// In a sticky directory no user may replace another user's empty directory. Both the breaker and the next
+// contender hit that, and report what to change.
 // Rule: break, rename
 func TestStickyGroupDirectoryIsNamedInTheError(t *testing.T) {
 	requireRoot(t, "two other users")
@@ -104,8 +104,8 @@ func TestStickyGroupDirectoryIsNamedInTheError(t *testing.T) {
 	b.must(t, order{Do: "try", Name: "job", TTL: long})
 }
 
-// asUser does something in a thread that the filesystem takes for another
-// user's. The thread is thrown away afterwards.
+// asUser calls do in a thread that the filesystem treats as another user's. The thread is discarded
+// afterwards.
 func asUser(t *testing.T, uid int, do func()) {
 	t.Helper()
 	done := make(chan error)
@@ -120,8 +120,8 @@ func asUser(t *testing.T, uid int, do func()) {
 	require.NoError(t, <-done)
 }
 
-// An observer's look at an orphaned entry does not change how it judges the private lock that
-// comes after it.
+// An observer's look at an orphaned entry does not change how it judges the private lock that comes after
+// it.
 // Rule: I6, orphan
 func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	requireRoot(t, "another user")

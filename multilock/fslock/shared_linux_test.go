@@ -24,8 +24,8 @@ const (
 	sharedTTL  = 500 * time.Millisecond
 )
 
-// onHost is a source as a process on a host of its own has it, which knows nothing of
-// others' processes. What it asks the disk goes through the file system.
+// onHost is a source of a process on another host, which knows nothing of other hosts' processes. Its disk
+// operations go through the returned file system.
 func onHost(t testing.TB, base, host string) (*fslock.Source, *faultfs.FS) {
 	t.Helper()
 	fs := sharedFS()
@@ -33,11 +33,11 @@ func onHost(t testing.TB, base, host string) (*fslock.Source, *faultfs.FS) {
 	return open(t, fslock.Options{Base: base, FS: fs, Self: id}), fs
 }
 
-// witness knows who believes to have the lock: one writer, or readers. Two beliefs are
-// compared when the second begins; it is the locks' own clocks that say whether both hold.
+// witness knows which locks are valid: one writer's, or readers'. Two locks are compared when the second is
+// acquired; the locks' own clocks show whether both are valid.
 type witness struct {
 	mu     sync.Mutex
-	inside map[*multilock.Lock]bool // whether it is a writer
+	inside map[*multilock.Lock]bool // the value is true for a writer
 	wrong  []string
 	most   int // readers at a time
 }
@@ -74,7 +74,7 @@ func (w *witness) require(t testing.TB) {
 	require.Empty(t, w.wrong)
 }
 
-// goes takes the lock, alone or not, stays, and gives it back. The error is that of the
+// goes acquires the lock, as a writer or a reader, holds it, and releases it. The error is that of the
 // acquisition.
 func (w *witness) goes(ctx context.Context, src multilock.Source, writer bool, stay time.Duration) error {
 	take := multilock.AcquireShared
@@ -95,7 +95,7 @@ func (w *witness) goes(ctx context.Context, src multilock.Source, writer bool, s
 	return nil
 }
 
-// Many readers are in at a time, and never beside a writer; each gets in, and nothing is left.
+// Many readers hold the lock at a time, and never beside a writer; each gets it, and nothing is left over.
 // Rule: none (docs/decisions/0015)
 func TestReadersAndWriters(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestSharedLockRefusals(t *testing.T) {
 	for _, name := range []string{"db", ".shared", "db.shared#reader-1"} {
 		_, err := multilock.TryAcquireShared(t.Context(), src, name, multilock.Options{})
 		require.ErrorIs(t, err, multilock.ErrInvalid, name)
-		require.ErrorContains(t, err, `ends in ".shared"`)
+		require.ErrorContains(t, err, `must end in ".shared"`)
 	}
 	for lock, want := range map[string]bool{"x.shared#reader-1": true, "x.shared#reader-01": false, "x#reader-1": false, "x.shared#reader-": false, "x.shared#reader-0": false} {
 		_, _, ok := multilock.ParseReaderName(lock)
@@ -173,27 +173,27 @@ func TestSharedLockRefusals(t *testing.T) {
 	}
 }
 
-// unbroken is a source whose dead holders nobody can tell.
+// unbroken is a source that cannot judge dead holders.
 type unbroken struct{ *fslock.Source }
 
 func (u unbroken) Promises() []source.Promise {
 	return []source.Promise{source.Lacks(source.TraitBreakByEvidence, "nobody knows")}
 }
 
-// Where a dead reader would keep all others out for good, shared locks are refused.
+// Where a dead reader would block all others forever, shared locks are rejected.
 // Rule: none (docs/decisions/0015)
 func TestSharedLockWithoutEvidence(t *testing.T) {
 	t.Parallel()
 	src, _ := onHost(t, fresh(t), "a")
 	_, err := multilock.TryAcquireShared(t.Context(), unbroken{src}, sharedName, multilock.Options{})
 	require.ErrorIs(t, err, multilock.ErrInvalid)
-	require.ErrorContains(t, err, "cannot tell whether a holder is dead")
+	require.ErrorContains(t, err, "cannot find out whether a holder is dead")
 	lock, err := multilock.TryAcquire(t.Context(), unbroken{src}, sharedName, multilock.Options{})
 	require.NoError(t, err)
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-// A writer that waits is next: readers that come later wait for it, however many are in.
+// A waiting writer is next: later readers wait for it, however many hold the lock.
 // Rule: none (docs/decisions/0015)
 func TestWriterWhoWaitsIsNext(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestWriterWhoWaitsIsNext(t *testing.T) {
 	require.Eventually(t, func() bool {
 		lock, err := multilock.TryAcquireShared(t.Context(), a, sharedName, multilock.Options{})
 		if err == nil {
-			err = lock.Release(t.Context()) // the writer has not come yet
+			err = lock.Release(t.Context()) // the writer does not wait yet
 		}
 		return errors.Is(err, multilock.ErrHeld)
 	}, time.Minute, 10*time.Millisecond)
@@ -228,7 +228,7 @@ func TestWriterWhoWaitsIsNext(t *testing.T) {
 	require.NoError(t, share(t, a).Verify(t.Context()))
 }
 
-// A reader that dies is found dead as any holder: on its own host at once.
+// A dead reader is recognized like any dead holder: on its own host at once.
 // Rule: none (docs/decisions/0015)
 func TestDeadReader(t *testing.T) {
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestDeadReader(t *testing.T) {
 	require.NoError(t, writer.Release(t.Context()))
 }
 
-// forgetful is a source whose listings are a cache's memory for some time.
+// forgetful is a source whose listings come from a cache for some time.
 type forgetful struct {
 	*fslock.Source
 	stale int // listings that are old
@@ -263,7 +263,7 @@ func (f *forgetful) Names(ctx context.Context) ([]string, error) {
 	return f.Source.Names(ctx)
 }
 
-// A writer trusts no listing that does not show what was taken just now.
+// A writer trusts no listing that does not show the lock that it has just acquired for this purpose.
 // Rule: none (docs/decisions/0015)
 func TestListingThatIsOld(t *testing.T) {
 	t.Parallel()
@@ -278,7 +278,7 @@ func TestListingThatIsOld(t *testing.T) {
 	require.NoError(t, reader.Verify(t.Context()))
 }
 
-// trouble is what becomes of one operation, or of all from there on.
+// trouble is what happens to one operation, or to all from there on.
 type trouble string
 
 const (
@@ -287,7 +287,7 @@ const (
 	frozen trouble = "frozen"
 )
 
-// phases are when it strikes. What hangs after an operation hangs before the next one.
+// phases are when it happens. What hangs after an operation hangs before the next one.
 func (k trouble) phases() []faultfs.Phase {
 	if k == fails || sweep.Exhaustive() {
 		return []faultfs.Phase{faultfs.Before, faultfs.After}
@@ -295,7 +295,7 @@ func (k trouble) phases() []faultfs.Phase {
 	return []faultfs.Phase{faultfs.Before}
 }
 
-// step leaves out operations that are much like their neighbours.
+// step skips operations that are much like their neighbours.
 func (k trouble) step() int {
 	if k == fails || sweep.Exhaustive() {
 		return 1
@@ -303,7 +303,7 @@ func (k trouble) step() int {
 	return 2
 }
 
-// injector has the trouble begin at an operation.
+// injector starts the trouble at an operation.
 func (k trouble) injector(n int, phase faultfs.Phase) faultfs.Injector {
 	const pause = 3 * sharedTTL / 2
 	var once sync.Once
@@ -331,8 +331,8 @@ func (k trouble) injector(n int, phase faultfs.Phase) faultfs.Injector {
 	}
 }
 
-// Whatever operation of a reader or a writer fails, hangs for longer than its TTL, or is the last
-// one before its process freezes for that time: a writer is never in beside another, and all
+// Whatever operation of a reader or a writer fails, hangs for longer than its TTL, or is the last one
+// before its process freezes for that time: a writer never holds the lock beside another holder, and all
 // others get their turn.
 // Rule: none (docs/decisions/0015)
 func TestTroubleAtEveryOperationOfASharedLock(t *testing.T) {
@@ -358,7 +358,7 @@ func TestTroubleAtEveryOperationOfASharedLock(t *testing.T) {
 	}
 }
 
-// countOperations is how many one needs who is alone.
+// countOperations is how many operations a holder without competitors needs.
 func countOperations(t *testing.T, writer bool) (count int) {
 	src, fs := onHost(t, fresh(t), "alone")
 	w := newWitness()
@@ -410,7 +410,7 @@ func sharedTrouble(t *testing.T, writer bool, kind trouble, n int, phase faultfs
 	w.require(t)
 }
 
-// A detached lock is not renewed, but while its writer waits for readers it must be.
+// A detached lock is not renewed, except while its writer waits for readers.
 // Rule: none (docs/decisions/0015)
 func TestDetachedWriterWaitsForReaders(t *testing.T) {
 	t.Parallel()

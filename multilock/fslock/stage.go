@@ -12,9 +12,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// staged is a lock that is prepared, under a name that nobody else knows: a
-// directory with the lock file in it. It may be in place already, if a rename
-// was carried out.
+// staged is a prepared lock: a directory with the lock file in it, under a name that only this process
+// knows. It may be in place already, if a rename was carried out.
 type staged struct {
 	src     *Source
 	token   string
@@ -22,14 +21,13 @@ type staged struct {
 	content []byte
 	file    fileIdentity      // of the lock file
 	parent  *shareddir.Handle // the staging directory
-	sign    boottime.Instant  // before the server gave the directory its time
-	made    boottime.Instant  // before it gave the lock file its time
+	sign    boottime.Instant  // before the server set the directory's time
+	made    boottime.Instant  // before the server set the lock file's time
 }
 
 // stage prepares a lock. Each attempt that is in doubt needs a new one.
 //
-// Nobody else knows the names that it makes. That one exists already is the
-// answer to the repetition of a request whose reply was lost.
+// The names are random, so EEXIST means that the client repeated a request whose first reply was lost.
 func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) {
 	for range shareddir.Rounds() {
 		st, err = s.stageOnce(name, claim)
@@ -40,8 +38,8 @@ func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) 
 	return st, err
 }
 
-// errStagingGone: that something is not there is what a server of SMB says of a name, too, that no file can have.
-var errStagingGone = errors.New("the staging directory was removed meanwhile; or, if that is said again and again, no file there can have this name")
+// errStagingGone is for ENOENT, which an SMB server also returns for a name that no file can have.
+var errStagingGone = errors.New("the staging directory was removed meanwhile; if this message comes again and again, no file there can have this name")
 
 func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	token := source.NewToken()
@@ -57,7 +55,7 @@ func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	st := &staged{src: s, token: token, name: name, content: content, parent: parent, made: s.clock.Now()}
 	st.sign = st.made
 	if err := st.prepare(claim); err != nil {
-		_ = st.discard() // what cannot be removed is a leftover, and in nobody's way
+		_ = st.discard() // what cannot be removed is a leftover, and blocks nothing
 		if gone(err) {
 			s.base.Staging.Drop(parent)
 			err = errStagingGone
@@ -80,8 +78,8 @@ func (st *staged) prepare(claim source.Claim) error {
 	})
 }
 
-// within does something in the staged directory, as long as that has its own name.
-// Nobody else knows that, but who may write to the staging directory can list it.
+// within calls do with the staged directory, if it still has its own name. The name is random, but any user
+// with write permission for the staging directory can list it.
 func (st *staged) within(do func(dir vfs.Dir) error) error {
 	dir, err := st.parent.Enter(st.token)
 	if err != nil {
@@ -90,10 +88,9 @@ func (st *staged) within(do func(dir vfs.Dir) error) error {
 	return errors.Join(do(dir), dir.Close())
 }
 
-// guard makes a lock directory safe from a Python peer that stood still between
-// its mkdir and its next step for so long that it was cleared away: when it goes
-// on, by path, it finds the name of its lock file taken, by a directory, which
-// it can neither create nor rename onto ours.
+// guard protects a lock directory from a Python peer that stopped between its mkdir and its next step, for
+// so long that its directory was cleared: when it continues, by path, the name of its lock file is taken by
+// a directory, over which it can neither create the file nor rename it.
 func (st *staged) guard(dir vfs.Dir) error {
 	if !st.src.legacy {
 		return nil
@@ -101,9 +98,9 @@ func (st *staged) guard(dir vfs.Dir) error {
 	return dir.Mkdir(st.name+peerSuffix, shareddir.DirMode)
 }
 
-// write fills the lock file. Where others may read it through another kernel, or
-// where the lock is to outlive this one (nobody renews it), it is synced, so that
-// its content cannot come after its name; elsewhere the mark says that it was not.
+// write fills the lock file. If other kernels may read the file, or the lock is to outlive this one (it is
+// not renewed), the file is synced, so that its content is never stored after its name; otherwise
+// unsyncedMark records that it was not synced.
 func (st *staged) write(dir vfs.Dir, claim source.Claim) error {
 	sync := !st.src.base.Kind.Local || claim.Heartbeat == 0
 	mode := uint32(shareddir.FileMode)
@@ -124,10 +121,9 @@ func (st *staged) write(dir vfs.Dir, claim source.Claim) error {
 	return errors.Join(err, f.Close())
 }
 
-// create makes the lock file. Its directory is new and known to nobody else, so
-// O_EXCL has nothing to exclude. On NFS it would cost a request more (v4 sets the
-// times afterwards), and refuse the repetition of a create whose reply was lost. What
-// somebody has put there who searched for it is not written over.
+// create makes the lock file. Its directory is new and only this process knows its name, so O_EXCL is not
+// needed. On NFS it would cost one more request (version 4 sets the times afterwards), and fail the
+// repetition of a create whose reply was lost. A file that another user has put there is not overwritten.
 func (st *staged) create(dir vfs.Dir, mode uint32) (vfs.File, error) {
 	if st.src.base.Kind.Local {
 		return dir.Create(st.name+lockedSuffix, mode)
@@ -146,10 +142,10 @@ func (st *staged) create(dir vfs.Dir, mode uint32) (vfs.File, error) {
 	return f, nil
 }
 
-var errForeign = errors.New("somebody has put a file into the directory that was prepared")
+var errForeign = errors.New("another process has put a file into the directory that was prepared")
 
-// freshen gives a lock that was staged a while ago a new time, so that it does not look
-// silent as soon as it is in its place. If that fails it only stays old.
+// freshen gives a lock that was staged a while ago a new time, so that it does not look stale as soon as it
+// is in place. A failure only leaves the old time.
 func (st *staged) freshen(limit time.Duration) {
 	if st.src.clock.Elapsed(st.sign) < limit {
 		return
@@ -160,16 +156,15 @@ func (st *staged) freshen(limit time.Duration) {
 	}
 }
 
-// discard takes the staged lock back, wherever it is by now, and reports whether
-// that is certain. The file goes first: should a rename that is in doubt be
-// carried out afterwards, it puts an empty directory in place, which is a free
+// discard removes the staged lock, wherever it is by now, and reports whether that is certain. The file
+// goes first: if a rename in doubt is carried out afterwards, it places an empty directory, which is a free
 // lock. If the file is not where it was staged, the rename has been carried out.
 func (st *staged) discard() error {
 	err := st.within(func(dir vfs.Dir) error { return dir.Unlink(st.name + lockedSuffix) })
 	if gone(err) {
 		err = st.discardPlaced()
 	}
-	if err == nil && st.src.legacy { // what is left is the janitor's
+	if err == nil && st.src.legacy { // the janitor removes what is left
 		_ = st.within(func(dir vfs.Dir) error { return dir.Rmdir(st.name + peerSuffix) })
 	}
 	_ = st.parent.Rmdir(st.token)
@@ -177,7 +172,7 @@ func (st *staged) discard() error {
 	return err
 }
 
-// discardPlaced takes back a lock that is in place, if it is this one.
+// discardPlaced removes the lock that is in place, if it is this one.
 func (st *staged) discardPlaced() error {
 	group, err := st.src.groupDir.Use()
 	if err != nil {
@@ -199,10 +194,10 @@ func (st *staged) discardPlaced() error {
 	return nil
 }
 
-// settle ends the staging: the lock is in place, and somebody's lease, or gone.
+// settle ends the staging: the lock is in place and has a lease, or it is gone.
 func (st *staged) settle() { st.src.base.Staging.Done(st.parent) }
 
-// present says whether the staged directory still has its own name.
+// present reports whether the staged directory still has its own name.
 func (st *staged) present() (bool, error) {
 	if _, err := st.parent.Stat(); err != nil && !gone(err) {
 		return false, err
@@ -214,14 +209,14 @@ func (st *staged) present() (bool, error) {
 	return err == nil, err
 }
 
-// fileIdentity tells the lock file that a contender wrote from any other that may get its
-// name, as far as the file system tells files apart.
+// fileIdentity distinguishes the lock file that a contender wrote from any other that may get its name, as
+// far as the file system allows.
 type fileIdentity struct {
 	handle        vfs.Handle // on NFS, if there is one
-	device, inode uint64     // zero where they are not known, or prove nothing
+	device, inode uint64     // zero if they are unknown, or prove nothing
 }
 
-// identityOf asks no server. What it does not learn is not compared.
+// identityOf sends no request. Unknown parts are not compared.
 func (s *Source) identityOf(f vfs.File) (id fileIdentity) {
 	if s.base.Kind.NFS {
 		id.handle, _ = f.Handle()
@@ -235,7 +230,7 @@ func (s *Source) identityOf(f vfs.File) (id fileIdentity) {
 	return id
 }
 
-// isAnother says that info is that of another file.
+// isAnother reports that info is that of another file.
 func (id fileIdentity) isAnother(info vfs.Info) bool {
 	return id.inode != 0 && (info.Inode != id.inode || info.Device != id.device)
 }

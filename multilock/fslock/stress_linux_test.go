@@ -19,8 +19,8 @@ var (
 	seedStress = flag.Uint64("seed", 0, "stress: the seed of what happens to whom, 0 for a new one")
 )
 
-// Processes on several "hosts" take one lock in turns, while they are killed and
-// stopped at random moments. No call fails, and nothing is left behind.
+// Processes on several "hosts" take turns with one lock, while they are killed and stopped at random
+// moments. No call fails, and nothing is left over.
 // Rule: I1, I3, stopped, fence
 func TestStress(t *testing.T) {
 	size, turns := 8, 100

@@ -20,13 +20,13 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// watchdog ends what hangs. Nothing that works comes near it, on any machine.
+// watchdog ends a test that hangs. A working test never comes near it, on any machine.
 const watchdog = 2 * time.Minute
 
-// long is a TTL that does not end during a test.
+// long is a TTL that does not expire during a test.
 const long = time.Hour
 
-// fresh is an empty base directory that every user may look at.
+// fresh is an empty base directory that every user may read.
 func fresh(t testing.TB) string {
 	t.Helper()
 	base, err := os.MkdirTemp("", "multilock-scene-")
@@ -51,16 +51,15 @@ func self(t testing.TB) process.Identity {
 	return id
 }
 
-// elsewhere is this process as it would be on another host: it can judge nobody
-// here by a pid.
+// elsewhere is this process as if it ran on another host: it cannot judge a process here by its pid.
 func elsewhere(t testing.TB) process.Identity {
 	id := self(t)
 	id.Host, id.Machine, id.Boot = "elsewhere", "00000000feedf00d", "00000000-0000-4000-8000-00000000b007"
 	return id
 }
 
-// views are the two ways to see a holder of this host: as a neighbour, and from
-// a host that has nothing to go by but the holder's silence.
+// views are the two ways to see a holder of this host: from its own host, and from a host that only sees
+// its heartbeats.
 func views(t *testing.T) map[string]process.Identity {
 	return map[string]process.Identity{"same host": self(t), "silence only": elsewhere(t)}
 }
@@ -95,8 +94,8 @@ func look(t testing.TB, o source.Observer) source.Sighting {
 	return seen
 }
 
-// lookUntil looks as often as a contender would, until the state is reached.
-// Every look before it goes to each, if that is not nil.
+// lookUntil looks as often as a contender would, until the state is reached. It passes every sighting
+// before that to each, if each is not nil.
 func lookUntil(t testing.TB, o source.Observer, want source.State, each func(source.Sighting)) source.Sighting {
 	t.Helper()
 	for end := time.Now().Add(watchdog); time.Now().Before(end); {
@@ -113,8 +112,7 @@ func lookUntil(t testing.TB, o source.Observer, want source.State, each func(sou
 	return source.Sighting{}
 }
 
-// plant takes the lock as somebody else: with any claim, and without anybody
-// who would renew it.
+// plant acquires the lock for another process: with any claim, and without renewals.
 func plant(t testing.TB, src *fslock.Source, name string, claim source.Claim) source.Lease {
 	t.Helper()
 	c, err := src.Contend(t.Context(), name, claim, source.StalePolicy{})
@@ -130,7 +128,7 @@ func claim(holder process.Identity, ttl, heartbeat time.Duration) source.Claim {
 	return source.Claim{Holder: source.Holder{Identity: holder}, TTL: ttl, Heartbeat: heartbeat}
 }
 
-// requireBroken says that the lock was broken exactly once, and on what evidence.
+// requireBroken checks that the lock was broken exactly once, and the evidence.
 func requireBroken(t testing.TB, src *fslock.Source, name, evidence string) {
 	t.Helper()
 	events, err := source.Collect(src.History(t.Context(), time.Time{}))
@@ -187,8 +185,8 @@ func closed(t *testing.T, c io.Closer) {
 	require.NoError(t, c.Close())
 }
 
-// at asks for a verdict on the operations of a kind, in a phase, that are done to a path
-// or lead there; on all of the kind if that is "".
+// at asks verdict about the operations of a kind, in a phase, whose path or target is path; about all of
+// the kind if path is "".
 func at(kind string, phase faultfs.Phase, path string, verdict func(faultfs.Op) error) faultfs.Injector {
 	return func(op faultfs.Op) error {
 		if op.Kind != kind || op.Phase != phase || (path != "" && path != op.Real && path != op.Target) {
@@ -198,13 +196,12 @@ func at(kind string, phase faultfs.Phase, path string, verdict func(faultfs.Op) 
 	}
 }
 
-// denying makes every operation of a kind answer an error instead of being
-// carried out, the first times it comes.
+// denying makes the first operations of a kind return an error instead of being carried out.
 func denying(kind string, errno syscall.Errno, times int) faultfs.Injector {
 	return denyingAt(kind, "", errno, times)
 }
 
-// denyingAt does so where the path has a part, as a trace shows it.
+// denyingAt is denying for operations whose path contains part, as a trace shows it.
 func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Injector {
 	return func(op faultfs.Op) error {
 		if op.Kind != kind || op.Phase != faultfs.Before || times == 0 || !strings.Contains(op.Path, part) {
@@ -215,7 +212,7 @@ func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Inject
 	}
 }
 
-// wrapped is a file system each directory of which is wrapped as a test likes.
+// wrapped is a file system that wraps each of its directories.
 type wrapped struct {
 	vfs.FS
 	wrap func(vfs.Dir) vfs.Dir
@@ -250,7 +247,7 @@ func theDead(self process.Identity) process.Identity {
 	return self
 }
 
-// abandonedBy is the claim of a process that is dead.
+// abandonedBy is the claim of a dead process.
 func abandonedBy(dead process.Identity) source.Claim {
 	claim := longClaim()
 	claim.Holder.Identity = dead

@@ -21,8 +21,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// strike is a scene that a process of its own plays, and the one operation at which that
-// is struck down.
+// strike is a scene that another process plays, and the one operation at which that process is killed or
+// stopped.
 type strike struct {
 	Base, Scene string
 	How         string // "crash" or "stop"
@@ -40,8 +40,8 @@ func (s strike) injector() (faultfs.Injector, error) {
 	return nil, fmt.Errorf("unknown way to strike %q", s.How)
 }
 
-// playSweep is the process that is struck. If it comes through, it goes on with what it believes
-// to hold, and writes all that it believed at any time to its output.
+// playSweep is the process that is struck. If it survives, it continues to use what it holds as far as it
+// knows, and writes a record of that to its output.
 func playSweep() error {
 	var st strike
 	if err := actor.Part(&st); err != nil {
@@ -63,7 +63,7 @@ func playSweep() error {
 		return err
 	}
 	p.faulty.Inject(inject)
-	_ = s.play(p) // what comes of it is what the parent finds out
+	_ = s.play(p) // the parent finds out what came of it
 	p.faulty.Inject(nil)
 	p.goOn()
 	if err := json.NewEncoder(os.Stdout).Encode(account{p.beliefs, p.claim}); err != nil {
@@ -72,7 +72,7 @@ func playSweep() error {
 	return p.end()
 }
 
-// goOn uses the lock as a holder would that noticed nothing.
+// goOn uses the lock like a holder that noticed nothing.
 func (p *player) goOn() {
 	if p.lease == nil {
 		return
@@ -82,7 +82,7 @@ func (p *player) goOn() {
 	_ = p.release()
 }
 
-// victim is the test's end of a process that is struck.
+// victim is the test's side of a process that is struck.
 type victim struct {
 	*actor.Actor
 	output bytes.Buffer
@@ -97,13 +97,13 @@ func startVictim(t *testing.T, st strike) *victim {
 	return v
 }
 
-// account is what a process tells of itself in the end.
+// account is what a process reports of itself in the end.
 type account struct {
 	Beliefs []belief
-	Claim   string // what it says to have done with the result
+	Claim   string // what it reports to have done with the result
 }
 
-// goOn lets a stopped process go on, and returns its account when it has ended.
+// goOn resumes a stopped process, and returns its account when it has ended.
 func (v *victim) goOn(t *testing.T) (told account) {
 	t.Helper()
 	v.GoOn(t)
@@ -111,9 +111,8 @@ func (v *victim) goOn(t *testing.T) (told account) {
 	return told
 }
 
-// A holder, contender, breaker or janitor that is killed leaves nothing that a later contender
-// could not take, and nothing that a person has to clean up: on the same host at once, on others
-// when the TTL has passed.
+// A holder, contender, breaker or janitor that is killed leaves nothing that blocks a later contender, or
+// that a person has to clean up: on the same host at once, on others when the TTL has passed.
 // Rule: I3, commit, outcome, forget, manifest, add
 func TestCrashAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 24)
@@ -181,9 +180,8 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// A process that is suspended for longer than its TTL, at whichever operation, has lost its lock
-// to a contender on another host. When it goes on it must neither trust its lock, nor harm the
-// new holder's.
+// A process that is suspended for longer than its TTL, at any operation, has lost its lock to a contender
+// on another host. When it resumes it must neither trust its lock, nor harm the new holder's.
 // Rule: I1, I2, stopped, commit, outcome, forget
 func TestStopAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 24)
@@ -197,9 +195,9 @@ func TestStopAtEveryOperation(t *testing.T) {
 	})
 }
 
-// stoppable are the scenes in which there is a lock to be lost for most of the
-// time. In the first use of a base directory there is none until its last steps,
-// which are those of every other acquisition. Manifests need none.
+// stoppable are the scenes in which there is a lock to lose most of the time. The first use of a base
+// directory takes a lock only in its last steps, which are those of every other acquisition. Manifests need
+// no lock.
 func stoppable() []scene {
 	return slices.DeleteFunc(swept(), func(s scene) bool { return !sweep.Exhaustive() && (s.name == "first acquire" || s.lists != nil) })
 }
@@ -217,7 +215,7 @@ func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) 
 	number, err := lock.Fence(t.Context())
 	require.NoError(t, err)
 	r := rivalRuns(t, s, lock)
-	// It stands still for longer than it can have believed anything.
+	// It is stopped for longer than any lock can have been valid.
 	time.Sleep(sweptTTL + sweptWindow - stopped.Elapsed())
 
 	told := child.goOn(t)
@@ -233,8 +231,8 @@ func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) 
 	return false
 }
 
-// requireNoOverlap checks that no belief reaches into the time from taken until
-// given, in which somebody else surely held the lock.
+// requireNoOverlap checks that no belief overlaps the time from taken until given, in which another process
+// certainly held the lock.
 func requireNoOverlap(t *testing.T, beliefs []belief, taken, given time.Duration) {
 	t.Helper()
 	for i, b := range beliefs {

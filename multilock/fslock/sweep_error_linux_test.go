@@ -20,9 +20,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// An error is an answer only if it is true: whichever operation fails or loses
-// its reply, what the library says must agree with what is on disk, and the
-// next contender must get the lock.
+// An error only counts as an answer if it is true: whichever operation fails or loses its reply, what the
+// library reports must agree with what is on disk, and the next contender must acquire the lock.
 // Rule: I4, commit, outcome, forget, manifest, add, barrier
 func TestErrorAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 40)
@@ -40,15 +39,15 @@ func TestErrorAtEveryOperation(t *testing.T) {
 	})
 }
 
-// struck is an operation at which a fault struck, and what came of it.
+// struck is an operation with a fault, and its outcome.
 type struck struct {
 	*player
 	base string
 	op   faultfs.Op
 	err  error
-	// lie says that an operation was not carried out, or only asks, and answered
-	// that what is there is gone. No honest server does that, so "lost" and "free"
-	// may be wrong then; that the lock is ours may not.
+	// lie means that an operation was not carried out, or only reads, and that the answer was that an
+	// existing entry is gone. No honest server does that, so "lost" and "free" may be wrong then; an
+	// acquisition may not.
 	lie bool
 }
 
@@ -82,8 +81,8 @@ func runWithFault(t *testing.T, s scene, f sweep.Fault, n int) (ended bool) {
 	return false
 }
 
-// requireAcquired: acquired means ours, an error means not ours, unless it says
-// that it cannot tell.
+// requireAcquired: success means that the lock is ours, an error that it is not, unless the error is
+// ErrUnsure.
 func requireAcquired(t *testing.T, o struck) {
 	t.Helper()
 	token := tokenOnDisk(t, o.base)
@@ -96,8 +95,8 @@ func requireAcquired(t *testing.T, o struck) {
 		require.Empty(t, tokenOnDisk(t, o.base))
 	case errors.Is(o.err, source.ErrUnsure):
 	case o.lie && o.op.Kind == "unlink" && o.op.Real == lockedPath(o.base):
-		// On a machine that is busy the lock may come too late, and is given back: the server
-		// lied about that. Nobody renews it, so the next contender has it.
+		// On a busy machine the lock may come too late, and is released: the server lied about that. It is
+		// not renewed, so the next contender acquires it.
 		require.Error(t, o.err)
 	default:
 		require.Error(t, o.err)
@@ -106,8 +105,8 @@ func requireAcquired(t *testing.T, o struck) {
 	}
 }
 
-// requireUnblocked: an empty directory is nobody's lock, but keeps a barrier from
-// passing. Only a mkdir whose outcome is in doubt may leave one, or a failed rmdir.
+// requireUnblocked: an empty directory is no lock, but blocks a barrier. Only a mkdir whose outcome is in
+// doubt may leave one, or a failed rmdir.
 func requireUnblocked(t *testing.T, o struck) {
 	t.Helper()
 	dir := filepath.Join(o.base, fslock.DefaultGroup, sweptName)
@@ -118,7 +117,7 @@ func requireUnblocked(t *testing.T, o struck) {
 	require.Equal(t, dir, o.op.Real)
 }
 
-// startOnDisk tells this process's locks from those of the dead.
+// startOnDisk distinguishes this process's locks from those of the dead.
 func startOnDisk(t *testing.T, base string) uint64 {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, sweptName, sweptName+".locked"))
@@ -176,8 +175,8 @@ func requireMarked(t *testing.T, o struck) {
 	require.NoError(t, o.release())
 }
 
-// requireMarkedAgain checks that the job that was noted before is noted, whatever became
-// of the further note.
+// requireMarkedAgain checks that the job that was recorded before is still recorded, whatever happened to
+// the second record.
 func requireMarkedAgain(t *testing.T, o struck) {
 	t.Helper()
 	require.True(t, o.held(t))

@@ -19,7 +19,7 @@ import (
 // prepareFailure holds a lock whose job has failed once.
 func prepareFailure(p *player) error { return p.prepareResult(3) }
 
-// prepareSuccess holds a lock whose job is done.
+// prepareSuccess holds a lock whose job has succeeded.
 func prepareSuccess(p *player) error { return p.prepareResult(0) }
 
 func (p *player) prepareResult(exit int) error {
@@ -47,7 +47,7 @@ func resultPath(base string) string {
 	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "done", sweptName)
 }
 
-// What a player claims to have done.
+// What a player reports to have done.
 const (
 	claimCommitted = "committed"
 	claimForgot    = "forgot"
@@ -69,7 +69,7 @@ func (p *player) forget() error {
 	return err
 }
 
-// learn asks for the outcome; whoever gets an answer may act on it.
+// learn reads the outcome; a holder that gets an answer may act on it.
 func (p *player) learn() (err error) {
 	start := boottime.Now()
 	p.learned, err = committer(p.lease).Outcome(context.Background())
@@ -80,8 +80,7 @@ func (p *player) learn() (err error) {
 	return err
 }
 
-// recordedToken is whose result is recorded, read past all of the library; "" if
-// nobody's.
+// recordedToken is the token of the recorded result, read without the library; "" without a result.
 func recordedToken(t *testing.T, base string) string {
 	t.Helper()
 	info, err := os.Stat(resultPath(base))
@@ -149,8 +148,7 @@ func requireForgotten(t *testing.T, o struck) {
 	require.NoError(t, o.release())
 }
 
-// requireLedgerWorks checks that the next holder finds nothing torn, and can
-// record what it does.
+// requireLedgerWorks checks that the next holder finds no truncated result, and can record its own.
 func requireLedgerWorks(t *testing.T, lock *multilock.Lock) {
 	t.Helper()
 	last, err := lock.Outcome(t.Context())
@@ -168,15 +166,15 @@ func requireLedgerWorks(t *testing.T, lock *multilock.Lock) {
 	require.ErrorIs(t, err, source.ErrNoResult)
 }
 
-// rival is who took the lock from a holder that was stopped.
+// rival is a process that acquired the lock of a stopped holder.
 type rival struct {
 	token string        // "" if it had nothing to do
-	found source.Result // what it learned
+	found source.Result // the outcome that it read
 	plays bool
 }
 
-// rivalRuns does what a holder does: it learns the outcome, and unless that is a
-// success it runs the job, and commits.
+// rivalRuns does what a holder does: it reads the outcome, and unless that is a success it runs the job,
+// and commits.
 func rivalRuns(t *testing.T, s scene, lock *multilock.Lock) rival {
 	t.Helper()
 	if !s.records {
@@ -196,8 +194,8 @@ func rivalRuns(t *testing.T, s scene, lock *multilock.Lock) rival {
 	return r
 }
 
-// requireItsWord checks what the stopped holder has done, and claims, when it has
-// gone on: nothing that the rival has seen or committed is gone, or replaced.
+// requireItsWord checks what the stopped holder has done, and reports, after it has resumed: nothing that
+// the rival has seen or committed is gone, or replaced.
 func (r rival) requireItsWord(t *testing.T, base, claim string) {
 	t.Helper()
 	if !r.plays {

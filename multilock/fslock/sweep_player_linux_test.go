@@ -20,22 +20,21 @@ import (
 )
 
 const (
-	// sweptName is the lock that all sweeps are about.
+	// sweptName is the lock that all sweeps use.
 	sweptName = "lock"
-	// sweptTTL is that of what is swept, short so that silence soon tells, and
-	// sweptBeat long enough that a machine which is busy does not disturb the
-	// numbers of the operations much.
+	// sweptTTL is short, so that a missing heartbeat soon shows, and sweptBeat long enough that a busy
+	// machine does not change the numbers of the operations much.
 	sweptTTL  = time.Second
 	sweptBeat = 200 * time.Millisecond
-	// sweptTenure is for how long a holder believes after a sign of life: the
-	// library's rule, which a Lease leaves to its user.
+	// sweptTenure is for how long a lock is valid after a heartbeat: the library's rule, which a Lease
+	// leaves to its user.
 	sweptTenure = sweptTTL - sweptTTL/5
-	// sweptWindow is for how long silence is watched.
+	// sweptWindow is for how long a missing heartbeat is watched.
 	sweptWindow = sweptBeat * 3 / 2
 )
 
-// sharedFS is the file system as other kernels may use it too, so that the
-// sweeps run through the calls that only those need.
+// sharedFS is the file system as if other kernels used it, too, so that the sweeps run through the calls
+// that only those need.
 func sharedFS() *faultfs.FS {
 	fs := faultfs.New(vfs.OS{}, nil)
 	fs.Describe(vfs.FileSystem{Type: "test", NFS: true})
@@ -46,7 +45,7 @@ func sharedFS() *faultfs.FS {
 type player struct {
 	scene  scene
 	faulty *faultfs.FS
-	src    *fslock.Source // whose operations are swept
+	src    *fslock.Source // the source whose operations are swept
 	plain  *fslock.Source // the same place without faults
 	self   process.Identity
 
@@ -59,10 +58,10 @@ type player struct {
 	event    source.Event
 	vacant   bool
 	beliefs  []belief
-	before   string // the token of the result that was there
-	list     string // the manifest that was answered
+	before   string // the token of the earlier result
+	list     string // the manifest that was returned
 	learned  source.Result
-	claim    string // what was said to have been done
+	claim    string // what was reported as done
 }
 
 func newPlayer(base string, s scene) (*player, error) {
@@ -79,7 +78,7 @@ func newPlayer(base string, s scene) (*player, error) {
 	return p, err
 }
 
-// end closes whatever is open, and gives nothing back.
+// end closes whatever is open, without releasing anything.
 func (p *player) end() error {
 	var err error
 	if p.lease != nil {
@@ -96,8 +95,8 @@ func (p *player) end() error {
 
 func sweptClaim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
 
-// belief says that, from a moment on and until another, the player takes itself
-// for the holder. Both are CLOCK_BOOTTIME. The next belief replaces it.
+// belief means that, from one time until another, the player considers itself the holder. Both are
+// CLOCK_BOOTTIME. The next belief replaces it.
 type belief struct {
 	What     string
 	At, Till time.Duration
@@ -114,7 +113,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// believe notes what the library's rules make of a sign of life at good.
+// believe records the validity that follows from a heartbeat at good.
 func (p *player) believe(what string, good boottime.Instant) {
 	now := sinceBoot()
 	p.beliefs = append(p.beliefs, belief{what, now, now + sweptTenure - good.Elapsed()})
@@ -140,16 +139,16 @@ func (p *player) compete(src *fslock.Source, claim source.Claim) error {
 	return c.Close()
 }
 
-// insist tries until it meets a living holder, or an error. The sweeps make their own
-// host so busy that the lock may be had too late for its short TTL; and that their
-// processes come and go so fast that a dead holder's job cannot be looked for, and its
-// silence is waited for.
+// insist tries until it finds a live holder, or gets an error. The sweeps make their own host so busy that
+// the lock may be acquired too late for its short TTL; and their processes come and go so fast that the
+// search for a dead holder's job fails, and the TTL has to expire. So it does if another program starts a
+// process meanwhile whose environment cannot be read.
 func insist(c source.Contender) (source.Lease, error) {
 	busy := false
 	for range 1000 {
 		lease, err := c.Try(context.Background())
 		if err != nil && strings.Contains(err.Error(), "it comes too late") && !errors.Is(err, source.ErrUnsure) {
-			continue // given back; in doubt it may still be there, and ours
+			continue // released; in doubt it may still be there, and ours
 		}
 		if !errors.Is(err, source.ErrHeld) {
 			return lease, err
@@ -160,12 +159,12 @@ func insist(c source.Contender) (source.Lease, error) {
 		}
 		switch seen.State {
 		case source.StateHeld:
-			busy = busy || strings.Contains(seen.Why, "faster than one can look for its job")
+			busy = busy || strings.Contains(seen.Why, "faster than one can look for its job") || strings.Contains(seen.Why, "which may not be looked into")
 			if !busy {
 				return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
 			}
 			time.Sleep(sweptTTL / 30)
-		case source.StateSuspect: // it is watched until that is clear: one who stood still begins anew
+		case source.StateSuspect: // it is watched until that is clear: after a stall the watch starts over
 			time.Sleep(sweptTTL / 30)
 		case source.StateDead:
 			if err := c.Break(context.Background()); err != nil {
@@ -215,7 +214,7 @@ func (p *player) mark() error {
 	return p.lease.MarkJob(context.Background(), group)
 }
 
-// markAgain notes one more job, and that of mark.
+// markAgain records one more job, and that of mark.
 func (p *player) markAgain() error {
 	group, err := process.FindGroup(syscall.Getpgrp())
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// take acquires the lock with all patience. What others hold is as short-lived
-// as all that is swept; this lock is not.
+// take waits for the lock as long as needed. Locks of the sweep are short-lived; this lock is not.
 func take(t *testing.T, base string, s scene, as process.Identity) *multilock.Lock {
 	t.Helper()
 	ageLimbo(t, base)
@@ -31,8 +30,8 @@ func take(t *testing.T, base string, s scene, as process.Identity) *multilock.Lo
 	return lock
 }
 
-// ageLimbo spares the test the ten seconds that a directory without a lock file
-// has to be old; that it is watched for two more remains.
+// ageLimbo saves the test the ten seconds of age that a directory without a lock file needs; the two
+// seconds of watching remain.
 func ageLimbo(t *testing.T, base string) {
 	t.Helper()
 	dir := filepath.Join(base, fslock.DefaultGroup, sweptName)
@@ -57,7 +56,7 @@ func markIn(t *testing.T, base string) string {
 	return marks[0]
 }
 
-// tokenOnDisk is whose lock it is, read past all of the library; "" if nobody's.
+// tokenOnDisk is the holder's token, read without the library; "" if the lock is free.
 func tokenOnDisk(t *testing.T, base string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, sweptName, sweptName+".locked"))
@@ -71,8 +70,8 @@ func tokenOnDisk(t *testing.T, base string) string {
 	return record.Token
 }
 
-// requireTidy checks that nothing is left over that the janitor would not take:
-// at once, if its maker is known to be gone, and all else after a day.
+// requireTidy checks that nothing is left over that the janitor would not remove: at once, if its creator
+// is known to be gone, and everything else after a day.
 func requireTidy(t *testing.T, base string) {
 	t.Helper()
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)), "the group is not empty")
@@ -114,8 +113,8 @@ func namesIn(t *testing.T, dir string) []string {
 	return names
 }
 
-// requireClosed checks that this process has nothing open below base, once a sign of life
-// that may be on its way has come out.
+// requireClosed checks that this process has nothing open below base, once a heartbeat in progress has
+// returned.
 func requireClosed(t *testing.T, base string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(openBelow(t, base)) == 0 }, watchdog, time.Millisecond, "%v", openBelow(t, base))
@@ -137,8 +136,8 @@ func openBelow(t *testing.T, base string) (open []string) {
 // failingSweep makes the test play the sweep that fails.
 const failingSweep = "MULTILOCK_TEST_FAILING_SWEEP"
 
-// Under -failfast, nothing that a sweep starts after a failure is run, and so nothing
-// says that it has come to its end. It ends all the same, in all scenes.
+// Under -failfast, operations that a sweep starts after a failure are not run, and do not report that the
+// sweep has ended. It must end all the same, in all scenes.
 // Rule: none (test helper)
 func TestFailingSweepEnds(t *testing.T) {
 	if os.Getenv(failingSweep) != "" {

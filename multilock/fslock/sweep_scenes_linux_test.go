@@ -17,30 +17,29 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// scene is a part of the protocol that is swept: a fault strikes at each of its
-// operations in turn.
+// scene is a part of the protocol that is swept: each of its operations gets a fault in turn.
 type scene struct {
 	name   string
 	legacy bool
 	// prepare is not swept.
 	prepare func(*player) error
 	play    func(*player) error
-	// check says whether what was answered is true of what is there.
+	// check checks that the answer is true.
 	check func(*testing.T, struck)
-	// queues says that the scene is about a place in the queue for the lock.
+	// queues means that the scene is about a position in the queue for the lock.
 	queues bool
-	// waits says that the scene has hundreds of operations, for it watches somebody's silence.
+	// waits means that the scene has hundreds of operations, because it watches for a missing heartbeat.
 	waits bool
-	// records says that the scene is about the result of the lock's job.
+	// records means that the scene is about the result of the lock's job.
 	records bool
-	// lists are the manifests that others may find afterwards, if the scene is about that;
-	// nothing is locked then.
+	// lists are the manifests that others may find afterwards, if the scene is about manifests; it locks
+	// nothing then.
 	lists []string
 }
 
 func (s scene) String() string { return s.name }
 
-// swept are the scenes that are swept, unless all are wanted.
+// swept are the scenes to sweep, all of them if the run is exhaustive.
 func swept() []scene {
 	return slices.DeleteFunc(scenes(), func(s scene) bool { return s.waits && !sweep.Exhaustive() })
 }
@@ -97,8 +96,8 @@ func sceneNamed(name string) (scene, error) {
 
 func prepareNothing(*player) error { return nil }
 
-// prepareBase makes the first use of the base directory, and a look at the
-// scene's own source, so that what it opens once is open.
+// prepareBase makes the first use of the base directory, with the scene's own source, so that what it opens
+// once is open.
 func prepareBase(p *player) error {
 	if err := p.compete(p.src, sweptClaim()); err != nil {
 		return err
@@ -108,7 +107,7 @@ func prepareBase(p *player) error {
 	return err
 }
 
-// prepareWait lets the player wait so long that what it staged needs a new time.
+// prepareWait has the player wait so long that what it staged needs a new time.
 func prepareWait(p *player) error {
 	if err := p.compete(p.plain, sweptClaim()); err != nil {
 		return err
@@ -129,7 +128,7 @@ func prepareWait(p *player) error {
 
 func prepareHold(p *player) error { return p.compete(p.src, sweptClaim()) }
 
-// prepareBeating makes the next sign of life one that rests on the one before.
+// prepareBeating makes the next heartbeat one that relies on the previous one.
 func prepareBeating(p *player) error {
 	if err := prepareHold(p); err != nil {
 		return err
@@ -230,12 +229,12 @@ func playAppend(p *player) error {
 	return p.src.Append(context.Background(), p.event)
 }
 
-// prepareNoGroup leaves what an earlier barrier does.
+// prepareNoGroup leaves what an earlier barrier leaves.
 func prepareNoGroup(p *player) error {
 	return errors.Join(prepareBase(p), os.Remove(filepath.Join(p.src.Base(), fslock.DefaultGroup)))
 }
 
-// prepareEmpty leaves what a crash in the middle of a release does.
+// prepareEmpty leaves what a crash in the middle of a release leaves.
 func prepareEmpty(p *player) error {
 	return errors.Join(prepareBase(p), os.Mkdir(filepath.Join(p.src.Base(), fslock.DefaultGroup, sweptName), 0o777))
 }
@@ -247,8 +246,8 @@ func playVacant(p *player) (err error) {
 
 func playTidy(p *player) error { return p.src.Tidy(context.Background(), sweptName) }
 
-// requireVacancy: nothing is held, and only a client that lies can hide it. What
-// this source has open is no obstacle to its next lock.
+// requireVacancy: nothing is held, and only a client that lies can hide that. The source's open descriptors
+// do not affect its next lock.
 func requireVacancy(t *testing.T, o struck) {
 	t.Helper()
 	require.True(t, o.vacant || o.err != nil || o.lie)
@@ -258,8 +257,7 @@ func requireVacancy(t *testing.T, o struck) {
 	require.NoError(t, o.release())
 }
 
-// requireNoVacancy: whatever fails, and whatever a cache answers, what is held is
-// not overlooked.
+// requireNoVacancy: whatever fails, and whatever a cache answers, a held lock is not overlooked.
 func requireNoVacancy(t *testing.T, o struck) {
 	t.Helper()
 	require.False(t, o.vacant)

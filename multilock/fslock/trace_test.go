@@ -22,10 +22,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden traces in testdata")
 
-// Each golden trace is the list of file operations that one step of the protocol makes. On a
-// network filesystem each line is a request to the server, or nearly so: a change that adds one
-// has to add it here, where a reviewer sees it. "shared" is a filesystem that other kernels use
-// as well, "local" is not.
+// Each golden trace is the list of file operations that one step of the protocol makes. On a network
+// filesystem each line is a request to the server, or nearly so: a change that adds one has to add it here,
+// where a reviewer sees it. "shared" is a filesystem that other kernels use as well, "local" is not.
 // Rule: calls
 func TestGoldenTraces(t *testing.T) {
 	for _, local := range []bool{false, true} {
@@ -50,8 +49,8 @@ func requireGolden(t *testing.T, path, got string) {
 	require.Equal(t, string(want), got, "the operations have changed; if they are meant to, run the test with -update and review the difference")
 }
 
-// traceOf plays an episode. A reading of the server's clock is good for two
-// seconds: a run that took longer than one, on a machine that is busy, is no sample.
+// traceOf plays an episode. A reading of the server's clock is valid for two seconds, so a run that took
+// longer than one, on a busy machine, is repeated.
 func traceOf(t *testing.T, kind vfs.FileSystem, name string, play episode) string {
 	t.Helper()
 	for range 100 {
@@ -69,19 +68,19 @@ func traceOf(t *testing.T, kind vfs.FileSystem, name string, play episode) strin
 	return ""
 }
 
-// nameless takes out what is another each day, and on each host and filesystem.
+// nameless replaces what changes each day, and on each host and filesystem.
 func nameless(trace string) string {
 	trace = regexp.MustCompile(`\d{4}-\d\d-\d\d`).ReplaceAllString(trace, "<day>")
 	return regexp.MustCompile(`fs-[^ ]+-[0-9a-f]{12}\.`).ReplaceAllString(trace, "fs-<mount>.")
 }
 
-// recorder is the stage of an episode.
+// recorder is the setup of an episode.
 type recorder struct {
 	base   string
 	self   process.Identity
 	faulty *faultfs.FS
-	src    *fslock.Source // what is recorded
-	rival  *fslock.Source // the same place, seen by somebody who is not
+	src    *fslock.Source // the recorded source
+	rival  *fslock.Source // the same place, not recorded
 }
 
 func newRecorder(t *testing.T, kind vfs.FileSystem, legacy bool) *recorder {
@@ -105,11 +104,10 @@ func (r *recorder) record(step func()) string {
 	return nameless(trace.String())
 }
 
-// episode prepares a step of the protocol, and returns it: its file operations are kept.
+// episode prepares a step of the protocol, and returns it: its file operations are recorded.
 type episode func(*testing.T, *recorder) (step func())
 
-// keeping is a lock that is held, and what is done to it, one after the other: the last is
-// the step.
+// keeping holds a lock and uses it several times: the last use is the step.
 func keeping(uses ...func(*testing.T, source.Lease)) episode {
 	return func(t *testing.T, r *recorder) func() {
 		lease, last := contendAndTry(t, r.src, "lock", jobClaim()), len(uses)-1
@@ -120,7 +118,7 @@ func keeping(uses ...func(*testing.T, source.Lease)) episode {
 	}
 }
 
-// afterRefusal is what a waiter does whom a holder has refused.
+// afterRefusal is what a waiter does after an attempt that found the lock held.
 func afterRefusal(next func(*testing.T, source.Contender)) episode {
 	return func(t *testing.T, r *recorder) func() {
 		contendAndTry(t, r.rival, "lock", longClaim())
@@ -130,7 +128,7 @@ func afterRefusal(next func(*testing.T, source.Contender)) episode {
 	}
 }
 
-// watching is a look at a lock that somebody else holds, after what came before.
+// watching is a look at a lock that another process holds, after before.
 func watching(claim source.Claim, before func(*testing.T, source.Observer, source.Lease)) episode {
 	return func(t *testing.T, r *recorder) func() {
 		lease := contendAndTry(t, r.rival, "lock", claim)
@@ -140,7 +138,7 @@ func watching(claim source.Claim, before func(*testing.T, source.Observer, sourc
 	}
 }
 
-// asking is what is asked of the source once the rival has done something.
+// asking is a read from the source after the rival has changed something.
 func asking(before func(*testing.T, *recorder), ask func(*testing.T, *fslock.Source)) episode {
 	return func(t *testing.T, r *recorder) func() {
 		before(t, r)
@@ -152,10 +150,10 @@ func nothing(*testing.T, *recorder) {}
 
 func theirs(t *testing.T, r *recorder) { contendAndTry(t, r.rival, "lock", longClaim()) }
 
-// crashed leaves what a crash between the two removals of a release does.
+// crashed leaves what a crash between the two removals of a release leaves.
 func crashed(t *testing.T, r *recorder) { emptyDirectory(t, r.base, "lock") }
 
-// queued is a place in the queue that was left again; one more is what is done in any queue.
+// queued joins and leaves a queue, so that a second time shows the cost in a used queue.
 func queued(t *testing.T, r *recorder) { inLine(t, r.src) }
 
 func inLine(t *testing.T, src *fslock.Source) {
@@ -174,8 +172,8 @@ func vacant(want bool) func(*testing.T, *fslock.Source) {
 	return func(t *testing.T, src *fslock.Source) { requireVacant(t, src, want) }
 }
 
-// episodes are the steps of the protocol whose file operations are kept. Each is on a base
-// directory that was used before, but for "first-use".
+// episodes are the steps of the protocol with golden traces. Each is on a base directory that was used
+// before, except "first-use".
 func episodes() map[string]episode {
 	renew := func(t *testing.T, l source.Lease) { require.NoError(t, l.Renew(t.Context())) }
 	mark := func(t *testing.T, l source.Lease) { require.NoError(t, l.MarkJob(t.Context(), someJob(self(t)))) }
@@ -194,11 +192,11 @@ func episodes() map[string]episode {
 		"acquire-after-wait": acquireAfterWait,
 		"acquire-empty":      asking(crashed, taking),
 		"refused":            asking(theirs, func(t *testing.T, src *fslock.Source) { refuse(t, contend(t, src, "lock", longClaim())) }),
-		// A waiter's further attempt is one request and nothing else, however long it waits.
+		// A waiter's further attempt is a single request, however long it waits.
 		"refused-again": afterRefusal(refuse),
 		"give-up":       afterRefusal(func(t *testing.T, c source.Contender) { closed(t, c) }),
 		"heartbeat":     keeping(renew),
-		// From the second on, a sign of life is two requests on NFS: statcached asks nobody.
+		// From the second on, a heartbeat is two requests on NFS: statcached sends none.
 		"heartbeat-again":  keeping(renew, renew),
 		"release":          keeping(release),
 		"release-with-job": keeping(mark, release),
@@ -207,7 +205,7 @@ func episodes() map[string]episode {
 		"fence":            keeping(draw),
 		"fence-again":      keeping(draw, draw),
 		"commit":           keeping(miss, record),
-		"commit-again":     keeping(record, record), // the further one takes the place of the one before
+		"commit-again":     keeping(record, record), // the second result replaces the first
 		"outcome-first":    keeping(miss),
 		"outcome-none":     keeping(miss, miss),
 		"outcome":          keeping(record, learn),
@@ -239,7 +237,7 @@ func episodes() map[string]episode {
 			require.Equal(t, []string{"lock"}, names)
 		}),
 		"queue": asking(queued, inLine),
-		// Who stands in line asks one request, as long as nothing moves.
+		// A waiter in the queue makes one request per poll, as long as nothing changes.
 		"queue-again": func(t *testing.T, r *recorder) func() {
 			place, err := multilock.Enqueue(t.Context(), r.rival, "lock", multilock.Options{TTL: long})
 			require.NoError(t, err)
@@ -257,7 +255,7 @@ func episodes() map[string]episode {
 		"vacant": asking(nothing, vacant(true)),
 		// An answer that there is no group may come from a cache.
 		"vacant-again": asking(func(t *testing.T, r *recorder) { requireVacant(t, r.src, true) }, vacant(true)),
-		// A barrier's poll is one request, whatever the size of the group. So is one for results.
+		// A barrier's poll is one request, whatever the size of the group. So is a poll for results.
 		"vacant-held": asking(func(t *testing.T, r *recorder) {
 			for _, name := range []string{"a", "b", "c"} {
 				contendAndTry(t, r.rival, name, longClaim())
@@ -281,8 +279,8 @@ func episodes() map[string]episode {
 	}
 }
 
-// The time that a staged directory got when it was made is a sign of life for
-// half a heartbeat only: later the contender gives one before it believes.
+// The time that a staged directory got when it was made counts as a heartbeat for half a heartbeat interval
+// only: later the contender sends one before it relies on the lock.
 func acquireAfterWait(t *testing.T, r *recorder) (step func()) {
 	holder := contendAndTry(t, r.rival, "lock", longClaim())
 	const beat = 2 * time.Millisecond

@@ -12,12 +12,10 @@ import (
 
 var _ source.Group = (*Source)(nil)
 
-// Vacant implements source.Group: it removes the group's directory, which
-// only an empty one lets happen. That is one request that no cache can answer,
-// and whoever wants a lock makes the directory again.
+// Vacant implements source.Group: it removes the group's directory, which only succeeds if it is empty.
+// That is one request that no cache can answer, and the next acquisition makes the directory again.
 //
-// A user who may not remove it, or may not write at all, has it listed instead:
-// see listedVacant.
+// If the user may not remove it, or may not write at all, it is listed instead: see listedVacant.
 func (s *Source) Vacant(ctx context.Context) (bool, error) {
 	for range shareddir.Rounds() {
 		vacant, err := s.vacate(ctx)
@@ -31,12 +29,12 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 func (s *Source) vacate(ctx context.Context) (bool, error) {
 	switch err := s.removeGroupDir(); {
 	case err == nil:
-		s.groupDir.Close() // what is open is not the group any more
+		s.groupDir.Close() // the open descriptor is not of the group any more
 		return true, nil
 	case notEmpty(err):
 		return false, nil
 	case is(err, syscall.ENOENT) && s.base.Absent():
-		return true, nil // and it is not made for a look
+		return true, nil // a look does not create the base
 	case is(err, syscall.ENOENT):
 		return s.confirmAbsence(ctx)
 	case forbidden(err), is(err, syscall.EROFS):
@@ -46,21 +44,20 @@ func (s *Source) vacate(ctx context.Context) (bool, error) {
 	}
 }
 
-// confirmAbsence asks the server whether there is no group. An NFS client may
-// remember that the name is absent, and answers an rmdir from that memory; a
-// mkdir it always sends. That it succeeds is the proof; the rmdir cleans up, and
-// its answer is newer.
+// confirmAbsence asks the server whether the group is absent. An NFS client may have cached that the name
+// is absent, and answers an rmdir from its cache, but it always sends a mkdir. If the mkdir succeeds, the
+// group was absent; the rmdir cleans up, and its answer is newer.
 func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	switch err := s.makeGroupDir(); {
 	case is(err, syscall.EEXIST):
-		return false, groupfiles.ErrAgain // the memory was wrong, and is mended now
+		return false, groupfiles.ErrAgain // the cached answer was wrong, and is corrected now
 	case forbidden(err), is(err, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
 		return s.listedVacant(ctx)
 	case err != nil:
 		return false, s.vacantError(err)
 	}
 	switch err := s.removeGroupDir(); {
-	case err == nil, is(err, syscall.ENOENT): // another barrier removes what is empty, too
+	case err == nil, is(err, syscall.ENOENT): // another barrier also removes an empty group
 		s.groupDir.Close()
 		return true, nil
 	case notEmpty(err):
@@ -72,19 +69,17 @@ func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	}
 }
 
-// listedVacant is for a user who may only read. Names fetches the directory's
-// attributes first, which makes an NFS client forget a listing that is not true
-// any more. An empty listing is the answer to one request and shows one instant:
-// it is longer ones that may miss a lock between two others.
+// listedVacant works with read permission alone. Names fetches the directory's attributes first, which makes
+// an NFS client drop an outdated listing. An empty listing is the reply to one request and shows one
+// instant; only a longer listing can miss a lock between its requests.
 func (s *Source) listedVacant(ctx context.Context) (bool, error) {
 	names, err := s.Names(ctx)
 	return err == nil && len(names) == 0, err
 }
 
-// Tidy implements source.Group: a crash between the two removals of a release
-// leaves the lock's directory, which is empty, and which rmdir removes only while
-// it is. Where Python peers contend an empty directory may be a lock in the
-// making; there it is broken by age.
+// Tidy implements source.Group: a crash between the two removals of a release leaves the lock's empty
+// directory, which rmdir removes only while it is empty. Where Python peers contend, an empty directory may
+// be a lock that is being acquired, and is broken by age instead.
 func (s *Source) Tidy(_ context.Context, name string) error {
 	if s.legacy {
 		return nil
@@ -108,13 +103,13 @@ func (s *Source) vacantError(err error) error {
 	return opError("ask whether the lock group is empty", "", err)
 }
 
-// anyLock subscribes to the news of all locks. No lock can have that name.
+// anyLock subscribes to notifications of all locks. No lock can have that name.
 const anyLock = ""
 
 // Wake implements source.Group.
 func (s *Source) Wake() (news <-chan struct{}, stop func()) { return s.newsOf(anyLock) }
 
-// newsOf subscribes to the news of a lock.
+// newsOf subscribes to notifications of a lock.
 func (s *Source) newsOf(name string) (news <-chan struct{}, stop func()) {
 	group, err := s.groupDir.Present()
 	if err != nil {

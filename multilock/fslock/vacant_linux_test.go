@@ -35,8 +35,8 @@ func TestVacant(t *testing.T) {
 	requireVacant(t, src, true)
 }
 
-// A barrier removes the group's directory while others have it open. They find the new one, and
-// none gets an error.
+// A barrier removes the group's directory while others have it open. They find the new one, and none gets
+// an error.
 // Rule: barrier
 func TestOpenGroupSurvivesABarrier(t *testing.T) {
 	for name, fs := range map[string]vfs.FS{"local": vfs.OS{}, "shared": sharedFS()} {
@@ -66,7 +66,7 @@ func openGroupSurvives(t *testing.T, opt fslock.Options) {
 	}
 }
 
-// A user that may not write has the group listed.
+// For a user who may not write, the group is listed.
 // Rule: barrier
 func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY} {
@@ -87,7 +87,7 @@ func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
 	}
 }
 
-// On a full disk a group that is not there is still reported as empty.
+// On a full disk a missing group is still reported as empty.
 // Rule: barrier
 func TestVacantOnAFullDisk(t *testing.T) {
 	faulty := sharedFS()
@@ -122,8 +122,8 @@ func TestVacantErrors(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid)
 }
 
-// A release that crashed between its two removals leaves an empty directory,
-// which would keep a barrier waiting for ever.
+// A release that crashed between its two removals leaves an empty directory, which would block a barrier
+// forever.
 // Rule: barrier-dead
 func TestTidyRemovesOnlyWhatIsEmpty(t *testing.T) {
 	base := fresh(t)
@@ -151,9 +151,8 @@ func TestRevisionOfNoResults(t *testing.T) {
 	require.Empty(t, revision(t, src))
 }
 
-// Barriers remove the group's directory again and again while contenders come and go. None gets
-// an error, no lock is held twice, and no barrier passes while a lock is held all through its
-// question.
+// Barriers repeatedly remove the group's directory while contenders come and go. None gets an error, no
+// lock is held twice, and no barrier passes while a lock is held during its whole request.
 // Rule: barrier, I1
 func TestBarriersAndContendersInOneGroup(t *testing.T) {
 	for name, kind := range map[string]vfs.FileSystem{"local": {Type: "test", Local: true}, "shared": {Type: "test"}} {
@@ -182,7 +181,7 @@ type busyGroup struct {
 	kind             vfs.FileSystem
 	over             atomic.Bool
 	holding          [3]atomic.Int32
-	begun, ended     atomic.Int64 // of holding any lock
+	begun, ended     atomic.Int64 // holding any lock
 	passes, refusals atomic.Int64
 }
 
@@ -207,7 +206,7 @@ func (g *busyGroup) askOften() {
 	for !g.over.Load() && !g.t.Failed() {
 		ended, begun := g.ended.Load(), g.begun.Load()
 		vacant, err := src.Vacant(context.Background())
-		time.Sleep(100 * time.Microsecond) // who asks without any pause lets nobody in
+		time.Sleep(100 * time.Microsecond) // without a pause it would starve the contenders
 		g.check(err)
 		if !vacant {
 			g.refusals.Add(1)

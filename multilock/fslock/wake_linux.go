@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifier tells waiters that a lock's directory was removed, if that happens
-// through this host's own kernel: inotify sees nothing of what other NFS clients
-// do (inotify(7)), so it only shortens the wait and never replaces the polling.
+// notifier wakes waiters when a lock's directory is removed through this host's own kernel. inotify does
+// not see the changes of other NFS clients (inotify(7)), so it only shortens the wait and never replaces
+// polling.
 //
-// A source has one for all its waiters, and keeps it: closing an inotify
-// descriptor takes the kernel milliseconds.
+// A source has one notifier for all its waiters, and keeps it, because the kernel needs milliseconds to
+// close an inotify descriptor.
 type notifier struct {
 	mu      sync.Mutex
 	file    *os.File
 	failed  bool
 	group   *shareddir.Handle // the directory that is being watched
-	waiting []*waker          // who came first is first
+	waiting []*waker          // in order of arrival
 }
 
 // waker is one waiter's subscription.
@@ -33,8 +33,7 @@ type waker struct {
 	signal chan struct{}
 }
 
-// subscribe returns nil where there is no such notice to be had. The name may be
-// anyLock.
+// subscribe returns nil if notifications are not available. The name may be anyLock.
 func (n *notifier) subscribe(group *shareddir.Handle, name string) *waker {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -46,7 +45,7 @@ func (n *notifier) subscribe(group *shareddir.Handle, name string) *waker {
 	return w
 }
 
-// watch makes sure that the group's present directory is being watched.
+// watch makes sure that the group's current directory is being watched.
 func (n *notifier) watch(group *shareddir.Handle) bool {
 	if n.failed || (n.file == nil && !n.start()) {
 		return false
@@ -108,7 +107,7 @@ func (n *notifier) run(file *os.File) {
 	}
 }
 
-// wake wakes those whom the events concern.
+// wake wakes the waiters that the events concern.
 func (n *notifier) wake(events []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,19 +119,19 @@ func (n *notifier) wake(events []byte) {
 		if e.Mask&unix.IN_IGNORED != 0 {
 			n.group = nil // the directory is gone; the next waiter watches its successor
 		}
-		n.tell(name)
+		n.notify(name)
 		events = rest[length:]
 	}
 }
 
-// tell wakes the one who has waited longest for the name, since one can have it, and all who
-// watch the group. A nameless event says that the group itself went, or that events were
-// dropped: it is for everybody.
-func (n *notifier) tell(name string) {
-	told := false
+// notify wakes the longest waiter for the name, since only one can acquire the lock, and all waiters that
+// watch the group. A nameless event means that the group itself was removed, or that events were dropped:
+// it wakes every waiter.
+func (n *notifier) notify(name string) {
+	found := false
 	for _, w := range n.waiting {
-		first := w.name == name && !told
-		told = told || first
+		first := w.name == name && !found
+		found = found || first
 		if first || name == "" || w.name == anyLock {
 			w.wake()
 		}
@@ -142,7 +141,7 @@ func (n *notifier) tell(name string) {
 func (w *waker) wake() {
 	select {
 	case w.signal <- struct{}{}:
-	default: // it has not noticed the last one yet
+	default: // the previous signal is still pending
 	}
 }
 
@@ -153,7 +152,7 @@ func (w *waker) channel() <-chan struct{} {
 	return w.signal
 }
 
-// close ends the subscription. News that nobody took are passed on.
+// close ends the subscription. It passes an unused notification on to the next waiter.
 func (w *waker) close() {
 	if w == nil {
 		return
@@ -163,12 +162,11 @@ func (w *waker) close() {
 	defer n.mu.Unlock()
 	n.waiting = slices.DeleteFunc(n.waiting, func(other *waker) bool { return other == w })
 	if len(w.signal) > 0 && w.name != anyLock {
-		n.tell(w.name)
+		n.notify(w.name)
 	}
 }
 
-// close ends the notifier. The kernel takes its time over that, and nobody has
-// to wait for it.
+// close ends the notifier, in the background because the kernel is slow to close it.
 func (n *notifier) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

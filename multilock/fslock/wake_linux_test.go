@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel puts several events into one reply: each wakes the waiters on its name.
+// The kernel puts several events into one reply: each wakes the waiters for its name.
 // Rule: none (wake-up)
 func TestEventsThatComeTogether(t *testing.T) {
 	n := &notifier{}
@@ -34,13 +34,13 @@ func (n *notifier) waits(name string) *waker {
 	return w
 }
 
-// A free lock wakes one waiter: the one that has waited longest. If it gave up meanwhile the next
-// is woken. A watcher of the group hears of everything.
+// A free lock wakes one waiter: the one that has waited longest. If that has given up meanwhile the next
+// one is woken. A watcher of the group receives every notification.
 // Rule: none (wake-up)
 func TestTheOneWhoWaitedLongestIsWoken(t *testing.T) {
 	n := &notifier{}
 	watcher, first, other, second := n.waits(anyLock), n.waits("one"), n.waits("other"), n.waits("one")
-	n.tell("one")
+	n.notify("one")
 	require.Len(t, watcher.channel(), 1)
 	require.Len(t, first.channel(), 1)
 	require.Empty(t, second.channel())
@@ -48,14 +48,14 @@ func TestTheOneWhoWaitedLongestIsWoken(t *testing.T) {
 	require.Len(t, second.channel(), 1, "what he did not use is not lost")
 	<-second.channel()
 	second.close()
-	n.tell("")
+	n.notify("")
 	require.Len(t, other.channel(), 1, "the group itself went: everybody looks")
 	other.close()
 	watcher.close()
 	require.Empty(t, n.waiting)
 }
 
-// Without notices of the kernel, no waiter waits for one.
+// Without kernel notifications, no waiter waits for one.
 // Rule: none (wake-up)
 func TestNoNotices(t *testing.T) {
 	w := (&notifier{failed: true}).subscribe(nil, anyLock)

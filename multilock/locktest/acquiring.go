@@ -60,7 +60,7 @@ func testOneOfManyWins(p *place) {
 	p.requireFree(p.open(), "nightly")
 }
 
-// oneOfMany lets many try a free lock at once: one gets it.
+// oneOfMany has many contenders try a free lock at once: one acquires it.
 func (p *place) oneOfMany() *multilock.Lock {
 	p.Helper()
 	const rivals = 12
@@ -146,8 +146,7 @@ func testLocksAreIndependent(p *place) {
 	p.release(two)
 }
 
-// refusals tells when an attempt met a held lock, so that a test can wait for a
-// waiter to be one.
+// refusals signals that an attempt found the lock held, so that a test can wait until its waiter waits.
 type refusals struct {
 	source.Source
 	met  chan struct{}

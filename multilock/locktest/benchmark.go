@@ -14,9 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Benchmark measures what a source takes for one lock: to acquire and release it
-// when nobody else wants it, and when rivals do. The time is that of one cycle of
-// one contender; locks/s counts the cycles of all.
+// Benchmark measures how long a source takes for one lock: to acquire and release it without and with
+// rivals. The time is that of one cycle of one contender; locks/s counts the cycles of all.
 func Benchmark(b *testing.B, f Fixture) {
 	for _, rivals := range []int{0, 7} {
 		b.Run(fmt.Sprintf("rivals=%d", rivals), func(b *testing.B) { benchmarkRivals(b, f, rivals) })
@@ -59,7 +58,7 @@ func cycle(ctx context.Context, src source.Source) error {
 	return lock.Release(context.Background())
 }
 
-// benchmarkHeld measures a refusal, with the name of the holder.
+// benchmarkHeld measures a failed attempt, including finding the name of the holder.
 func benchmarkHeld(b *testing.B, f Fixture) {
 	open := f.Place(b)
 	lock, err := multilock.Acquire(context.Background(), open(), "nightly", multilock.Options{})

@@ -9,21 +9,17 @@ import (
 	"time"
 )
 
-// Check says whether the events of all processes together can be true of a lock.
-// It finds
-//   - two processes that believed in one lock at the same time,
-//   - fencing numbers that did not grow,
-//   - tokens that were given out twice,
-//   - attempts that were refused because of a lock which had been given back
-//     before they began,
+// Check checks whether the events of all processes together are possible with a correct lock. It finds
+//   - two processes that held one lock at the same time, as far as they knew,
+//   - fencing tokens that did not grow,
+//   - tokens that were used twice,
+//   - attempts that failed because of a lock that had been released before they began,
 //   - events of a lock that its process did not hold.
 //
-// A belief begins when the acquisition has returned. It ends when the release is
-// called, when the process is told of a loss or killed, or when its tenure ends,
-// whichever comes first. So each is a little shorter than it was, and two that
-// overlap are a fault in any case. An attempt whose outcome is unknown is no
-// belief. The order of the events does not matter. The error joins one error for
-// every fault.
+// A hold begins when the acquisition has returned. It ends when the release is called, when the process is
+// informed of a loss or killed, or when its validity ends, whichever comes first. So each hold is a little
+// shorter than it really was, and two that overlap are always a fault. An attempt whose outcome is unknown
+// is not a hold. The order of the events does not matter. The error joins one error for every fault.
 func Check(events []Event) error {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
@@ -31,23 +27,23 @@ func Check(events []Event) error {
 	return errors.Join(err, h.checkOverlaps(), checkFences(events), h.checkRefusals(events))
 }
 
-// hold is one acquisition, and the time for which its process believed in it.
+// hold is one acquisition, and the time for which its process relied on it.
 type hold struct {
 	proc, name, token string
 	start, end        time.Duration
 	tenure            time.Duration // the end if nothing else ends it
-	over              bool          // something else did
-	released          time.Duration // when that was confirmed, 0 if it was not
+	over              bool          // something else ended it
+	released          time.Duration // when the release was confirmed, 0 if it was not
 }
 
-// history is the holds of all processes.
+// history has the holds of all processes.
 type history struct {
 	holds  []*hold
 	tokens map[string]*hold
 	killed map[string]bool // by process
 }
 
-// newHistory follows the events in the order of their times.
+// newHistory processes the events in the order of their times.
 func newHistory(events []Event) (*history, error) {
 	h := &history{tokens: map[string]*hold{}, killed: map[string]bool{}}
 	var faults error
@@ -88,7 +84,7 @@ func (h *history) begin(e Event) error {
 	}
 	held := &hold{proc: e.Proc, name: e.Name, token: e.Token, start: e.Time, tenure: tenure(e)}
 	if h.killed[e.Proc] {
-		held.finish(e.Time) // it was still at work when somebody set out to kill it
+		held.finish(e.Time) // it was still running when its killer set out
 	}
 	h.holds = append(h.holds, held)
 	h.tokens[e.Token] = held
@@ -131,7 +127,7 @@ func (held *hold) follow(e Event) error {
 	return nil
 }
 
-// finish ends a hold, unless something ended it before.
+// finish ends a hold, unless it has already ended.
 func (held *hold) finish(at time.Duration) {
 	if !held.over {
 		held.over, held.end = true, at
@@ -166,7 +162,7 @@ func (held *hold) endText() string {
 	return held.end.String()
 }
 
-// checkRefusals finds answers that came from the past.
+// checkRefusals finds failed attempts that are explained only by an outdated state.
 func (h *history) checkRefusals(events []Event) error {
 	var faults error
 	for _, e := range events {
@@ -182,8 +178,8 @@ func (h *history) checkRefusals(events []Event) error {
 	return faults
 }
 
-// checkFences compares each number with those of all calls that had returned
-// when its own began, and with all others for being a number of its own.
+// checkFences compares each number with those of all calls that had returned when its own call began, and
+// checks that all numbers are distinct.
 func checkFences(events []Event) error {
 	drawn := map[string][]Event{} // by lock, in the order of the returns
 	for _, e := range events {
@@ -214,7 +210,7 @@ func checkGrowth(returned []Event) error {
 	started := slices.Clone(returned)
 	slices.SortStableFunc(started, func(a, b Event) int { return cmp.Compare(begin(a), begin(b)) })
 	var faults error
-	var highest Event // of those that had returned
+	var highest Event // of the calls that had returned
 	next := 0
 	for _, e := range started {
 		for ; next < len(returned) && returned[next].Time < begin(e); next++ {
@@ -230,7 +226,7 @@ func checkGrowth(returned []Event) error {
 	return faults
 }
 
-// begin is when a call began, or, where that is not known, when it was over.
+// begin is when a call began or, if that is unknown, when it returned.
 func begin(e Event) time.Duration {
 	if e.Start == 0 {
 		return e.Time

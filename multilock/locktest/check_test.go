@@ -16,7 +16,7 @@ import (
 	. "github.com/multilock/go/multilock/locktest"
 )
 
-// The events of these histories: who, what, which acquisition, when.
+// The events of these histories: process, kind, acquisition, time.
 
 func at(proc string, kind Kind, token string, time time.Duration) Event {
 	return Event{Proc: proc, Kind: kind, Name: "nightly", Token: token, Time: time}
@@ -83,7 +83,7 @@ func TestCheckAcceptsWhatCanBeTrue(t *testing.T) {
 		"refused while it was held": {
 			acquired("a", "A", 10), during(at("b", Refused, "A", 18), 12), at("a", Releasing, "A", 14), at("a", Released, "A", 15),
 		},
-		"refused by somebody unknown": {during(at("b", Refused, "", 18), 12)},
+		"refused by an unknown process": {during(at("b", Refused, "", 18), 12)},
 		"fences grow": {
 			acquired("a", "A", 10), fenced("a", "A", 11, 12, 1), fenced("a", "A", 13, 14, 2), at("a", Releasing, "A", 20),
 			acquired("b", "B", 30), fenced("b", "B", 31, 32, 7),
@@ -206,7 +206,7 @@ func TestEventsOfManyFiles(t *testing.T) {
 	require.ErrorContains(t, err, "log.c: read events: line 1")
 }
 
-// The checker finds what no register does.
+// The checker finds what no correct register does.
 func TestCheckSwaps(t *testing.T) {
 	begin := func(value string, at time.Duration) SwapEvent {
 		return SwapEvent{Op: "begin", Value: value, Time: at}
@@ -236,11 +236,11 @@ func TestCheckSwaps(t *testing.T) {
 		"a peek showed \"b\"":      {{Op: "peek", Value: "b", Number: 2, Time: 2}},
 		"a peek showed \"c\" with": {{Op: "peek", Value: "c", Number: 4, Time: 11}},
 		"a peek showed \"\"":       {{Op: "peek", Number: 2, Time: 11}},
-		// Of those whose process was not told, "d" has a number as soon as somebody sees it.
+		// Of the swaps whose process got no answer, "d" has a number as soon as a peek sees it.
 		"both have number 4":         {begin("d", 10), {Op: "peek", Value: "d", Number: 4, Time: 11}, begin("e", 10), end("e", "c", 4, 13)},
 		"showed \"d\" with number 5": {begin("d", 10), {Op: "peek", Value: "d", Number: 4, Time: 11}, {Op: "peek", Value: "d", Number: 5, Time: 11}},
 		"\"d\", number 5, was over":  {begin("d", 10), {Op: "peek", Value: "d", Number: 5, Time: 11}, begin("e", 12), end("e", "c", 4, 13)},
-		// A number that was given to nobody, or to one who came too late for it.
+		// A number that no process got, or whose swap began too late for it.
 		"had number 4, before \"d\"": {begin("e", 10), end("e", "d", 6, 13), begin("d", 10)},
 		"had number 4, before \"f\"": {begin("f", 10), {Op: "peek", Value: "f", Number: 5, Time: 11}, begin("late", 12)},
 	} {
@@ -249,8 +249,8 @@ func TestCheckSwaps(t *testing.T) {
 	}
 }
 
-// A note names the lock, and says of a belief when it ends: no later than the lock
-// itself says, if that is asked after the note and the clock after that.
+// A note names the lock, and records when its validity ends: no later than the lock itself reports, if it
+// is asked after the note and the clock after that.
 func TestNotesOfALock(t *testing.T) {
 	src, err := fslock.Open(fslock.Options{Base: t.TempDir()})
 	require.NoError(t, err)

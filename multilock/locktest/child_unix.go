@@ -13,9 +13,8 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// child is another process, in a process group of its own. It ends with the
-// pipe that it reads from, so also when the test is killed. Its environment is ours
-// and what else it is given.
+// child is another process, in its own process group. It ends when the pipe that it reads from is closed,
+// so also when the test is killed. Its environment is ours and the given variables.
 type child struct {
 	identity process.Identity
 	group    process.Group

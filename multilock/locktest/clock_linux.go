@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now reads CLOCK_BOOTTIME: one clock for all processes of this kernel, which
-// nobody can set and which also counts suspend (clock_gettime(2)).
+// Now reads CLOCK_BOOTTIME: one clock for all processes of this kernel, which cannot be set and which also
+// counts suspend (clock_gettime(2)).
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// claimOf is what another process of this host writes; its TTL does not pass
-// during a test.
+// claimOf is what another process of this host writes; its TTL does not expire during a test.
 func claimOf(id process.Identity) source.Claim {
 	return source.Claim{Holder: source.Holder{Identity: id}, TTL: time.Hour, Heartbeat: time.Minute}
 }
@@ -36,7 +35,7 @@ func testDeadProcess(p *place) {
 	p.release(successor)
 }
 
-// testOwner acquires a lock for another process, and ends that.
+// testOwner acquires a lock for another process, and ends that process.
 func testOwner(p *place) {
 	owner, rival := startChild(p), p.open()
 	lock := p.try(p.open(), "nightly", multilock.OnBehalf{Owner: owner.identity})
@@ -52,7 +51,7 @@ func testOwner(p *place) {
 	}
 }
 
-// requireHolder checks who holds a lock, by all that its source has room for.
+// requireHolder checks the holder of a lock, in all fields that its source stores.
 func requireHolder(p *place, want process.Identity, record source.Record) {
 	p.Helper()
 	if record.Holder.Machine == "" {
@@ -61,8 +60,8 @@ func requireHolder(p *place, want process.Identity, record source.Record) {
 	require.Equal(p, want, record.Holder.Identity)
 }
 
-// testJobKeepsTheLock ends a holder whose job lives on, and then the job, which is
-// known by its mark. Where that cannot be seen, silence decides.
+// testJobKeepsTheLock ends a holder whose job is still alive, and then the job, which its mark identifies.
+// If a source cannot see that, the missing heartbeat decides.
 func testJobKeepsTheLock(p *place) {
 	if !p.fixture.Deaths {
 		p.Skip("this source judges by silence alone")
@@ -90,8 +89,7 @@ func testJobKeepsTheLock(p *place) {
 	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrLost)
 }
 
-// testJobMark notes the groups of jobs that are not known by anything else. One that lives
-// is enough.
+// testJobMark records the groups of jobs that nothing else identifies. One live group is enough.
 func testJobMark(p *place) {
 	if !p.fixture.Marks {
 		lock := p.try(p.open(), "nightly", multilock.Options{})
@@ -104,6 +102,7 @@ func testJobMark(p *place) {
 	claim.Job = true
 	lease := p.lease(p.open(), "nightly", claim)
 	require.NoError(p, lease.MarkJob(p.ctx, over.group))
+	job.group.Work = process.Work{Job: 12, Attempt: 2, Slot: 3, After: 1.5}
 	require.NoError(p, lease.MarkJob(p.ctx, over.group, job.group))
 	over.end(p)
 	holder.end(p)
@@ -112,6 +111,14 @@ func testJobMark(p *place) {
 	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.StalePolicy{})
 	require.NoError(p, err)
 	require.Equal(p, []process.Group{over.group, job.group}, seen.Record.Groups)
+	if observer, ok := rival.(source.JobObserver); ok {
+		groups, err := observer.JobGroups(p.ctx, "nightly")
+		require.NoError(p, err)
+		require.Equal(p, seen.Record.Groups, groups)
+		groups, err = observer.JobGroups(p.ctx, "free")
+		require.NoError(p, err)
+		require.Empty(p, groups)
+	}
 	require.Contains(p, seen.Why, "its job lives")
 	require.NoError(p, lease.Renew(p.ctx))
 }
@@ -137,7 +144,7 @@ func testFences(p *place) {
 	}
 }
 
-// growing draws one number, which must be above all before.
+// growing draws one number, which must be larger than all before.
 func (p *place) growing(lock *multilock.Lock, before uint64) uint64 {
 	p.Helper()
 	number, err := lock.Fence(p.ctx)
@@ -172,11 +179,11 @@ func (p *place) distinct(lock *multilock.Lock, before uint64) uint64 {
 	return highest
 }
 
-// silences is for how many TTLs the tests watch what must not die.
+// silences is for how many TTLs the tests watch a lock that must not count as dead.
 const silences = 3
 
-// testSilenceWithinMaxAge has two watch one silent holder, with more and with
-// less patience.
+// testSilenceWithinMaxAge has two observers watch one holder without heartbeats, with a long and a short
+// MaxAge.
 func testSilenceWithinMaxAge(p *place) {
 	p.lease(p.open(), "nightly", p.claim())
 	patient := p.observe(p.open(), "nightly", source.StalePolicy{MaxAge: time.Hour})
@@ -189,8 +196,8 @@ func testSilenceWithinMaxAge(p *place) {
 	require.ErrorIs(p, patient.Break(p.ctx), source.ErrHeld)
 }
 
-// testRenewedLockIsNeverDead renews before every look. Whatever time passes in
-// between, one sign of life is there to be seen.
+// testRenewedLockIsNeverDead renews before every look. However much time passes in between, there is always
+// a new heartbeat to be seen.
 func testRenewedLockIsNeverDead(p *place) {
 	lease := p.lease(p.open(), "nightly", p.claim())
 	rival, err := p.open().Contend(p.ctx, "nightly", p.claim(), source.StalePolicy{})
@@ -208,9 +215,8 @@ func testRenewedLockIsNeverDead(p *place) {
 	require.NoError(p, lease.Release(p.ctx))
 }
 
-// testKeptLockOutlastsItsTTL lets somebody wait for a lock that is kept. On a
-// machine that stands still for a TTL the holder loses it, and has to know that;
-// then the test begins anew.
+// testKeptLockOutlastsItsTTL has a contender wait for a lock that is renewed. On a machine that stalls for
+// a TTL the holder loses the lock, and must notice; then the test starts over.
 func testKeptLockOutlastsItsTTL(p *place) {
 	const attempts = 10
 	for range attempts {

@@ -17,25 +17,24 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Event is something that a process did with a lock, or learned about one. Times
-// are readings of [Now], so events of processes on one kernel can be compared.
+// Event is an action of a process on a lock, or something that it learned about one. Times are readings of
+// [Now], so events of processes on one kernel can be compared.
 type Event struct {
-	// Proc names who acted. It must be another name for every process and, if
-	// several goroutines of one compete, for every goroutine.
+	// Proc names the process. It must be different for every process and, if several goroutines of one
+	// process compete, for every goroutine.
 	Proc string `json:"proc"`
 	Kind Kind   `json:"kind"`
 	Name string `json:"name,omitempty"` // the lock's
-	// Token names the acquisition. For Refused it is the one that was in the way.
+	// Token names the acquisition. For Refused it is the acquisition that held the lock.
 	Token string `json:"token,omitempty"`
 	Fence uint64 `json:"fence,omitempty"`
-	// Start is when the call began that the event reports the return of, 0 if that
-	// is not known.
+	// Start is when the call began whose return the event reports, 0 if that is unknown.
 	Start time.Duration `json:"start,omitempty"`
-	// Time is when the event happened: for a call's return that is after it, for
-	// Releasing and Killed before the call.
+	// Time is when the event happened: after the return of a call; for Releasing and Killed before the
+	// call.
 	Time time.Duration `json:"time"`
-	// Until is when the process stops to believe that it holds the lock, if it
-	// learns nothing more: its tenure's end. 0 means never.
+	// Until is when the process stops relying on the lock, if it learns nothing more: the end of its
+	// validity. 0 means never.
 	Until time.Duration `json:"until,omitempty"`
 }
 
@@ -44,25 +43,25 @@ type Kind string
 
 // The kinds of events.
 const (
-	// Acquired: the acquisition Token succeeded. The belief in it begins.
+	// Acquired: the acquisition Token succeeded. The hold begins.
 	Acquired Kind = "acquired"
 	// Renewed: a renewal was confirmed, so Until has moved.
 	Renewed Kind = "renewed"
-	// Fenced: the holder was given the number Fence.
+	// Fenced: the holder got the number Fence.
 	Fenced Kind = "fenced"
-	// Releasing: the holder is about to release. The belief ends.
+	// Releasing: the holder is about to release. The hold ends.
 	Releasing Kind = "releasing"
 	// Released: the release was confirmed.
 	Released Kind = "released"
-	// Lost: the holder was told that it holds the lock no more. The belief ends.
+	// Lost: the holder was informed of the loss of its lock. The hold ends.
 	Lost Kind = "lost"
-	// Killed: somebody is about to end the process Proc, and records that in its
-	// stead. Its beliefs end.
+	// Killed: another process is about to kill the process Proc, and records that in its place. Its holds
+	// end.
 	Killed Kind = "killed"
-	// Unsure: an attempt or a release ended without an answer. Nobody believes in
-	// what came of it, but it may be in the way of others.
+	// Unsure: an attempt or a release ended without an answer. No process relies on its outcome, but it may
+	// block others.
 	Unsure Kind = "unsure"
-	// Refused: an attempt met a lock that was held, by Token if that is known.
+	// Refused: an attempt found the lock held, by Token if that is known.
 	Refused Kind = "refused"
 )
 
@@ -76,21 +75,20 @@ func (e Event) from(start time.Duration) Event {
 	return e
 }
 
-// Recorder writes the events of one process, or goroutine. It is safe for
-// concurrent use.
+// Recorder writes the events of one process, or goroutine. It is safe for concurrent use.
 type Recorder struct {
 	proc string
 	mu   sync.Mutex
 	out  io.Writer
 }
 
-// NewRecorder returns a recorder that writes each event of proc as one line of
-// JSON, in one call of out.Write: several processes may append to one file.
+// NewRecorder returns a recorder that writes each event of proc as one line of JSON, in one call of
+// out.Write: several processes may append to one file.
 func NewRecorder(out io.Writer, proc string) *Recorder {
 	return &Recorder{proc: proc, out: out}
 }
 
-// Record writes an event. Proc is filled in, and Time if it is 0.
+// Record writes an event. It sets Proc, and Time if it is 0.
 func (r *Recorder) Record(e Event) error {
 	if e.Time == 0 {
 		e.Time = Now()
@@ -108,12 +106,11 @@ func (r *Recorder) Record(e Event) error {
 	return nil
 }
 
-// Note records what the holder of a lock believes, or is about to do. Start is when the
-// call began that made it so, 0 if that is not known. An Acquired or Renewed event says
-// how long the belief lasts. Once it is over, nothing renews it: ErrLost.
+// Note records the state of a lock for its holder, or what the holder is about to do. Start is when the
+// call began that led to it, 0 if that is unknown. An Acquired or Renewed event records how long the lock
+// is valid. Once that is over, nothing can extend it: ErrLost.
 //
-// The clock is read before the lock's own word is, so that the belief never seems to
-// last longer than it did.
+// It reads the clock before it asks the lock, so that the hold never seems to last longer than it did.
 func (r *Recorder) Note(lock *multilock.Lock, kind Kind, start time.Duration) error {
 	record := lock.Record()
 	e := Event{Kind: kind, Name: record.Name, Token: record.Token, Start: start, Time: Now()}
@@ -126,11 +123,11 @@ func (r *Recorder) Note(lock *multilock.Lock, kind Kind, start time.Duration) er
 	return r.Record(e)
 }
 
-// ReadEvents reads what recorders wrote. A last line that is torn, as by the end
-// of its writer, is left out; any other that cannot be read is an error.
+// ReadEvents reads what recorders wrote. It ignores a truncated last line, whose writer was killed; any
+// other unreadable line is an error.
 func ReadEvents(r io.Reader) ([]Event, error) { return readLines[Event](r) }
 
-// readLines reads whole lines, each a value in JSON.
+// readLines reads whole lines, each a JSON value.
 func readLines[E any](r io.Reader) ([]E, error) {
 	lines := bufio.NewReader(r)
 	var events []E
@@ -171,8 +168,8 @@ func ReadEventFiles(pattern string) ([]Event, error) {
 	return all, nil
 }
 
-// Finished counts the acquisitions that ended with a word of their holder: with a
-// release, or a loss. A holder that was killed has not finished.
+// Finished counts the acquisitions whose holder recorded the end: a release, or a loss. A holder that was
+// killed has not finished.
 func Finished(events []Event) int {
 	count := 0
 	for _, e := range events {
@@ -183,8 +180,8 @@ func Finished(events []Event) int {
 	return count
 }
 
-// SelfOn is the identity of this process as it would be on the host of that name: all
-// others take it for a process elsewhere. With "" it is the real one.
+// SelfOn is the identity of this process as if it ran on the host of that name: to all others it looks like
+// a process on another host. With "" it is the real one.
 func SelfOn(host string) (process.Identity, error) {
 	self, err := process.Self()
 	if host != "" {

@@ -23,8 +23,8 @@ func testMutualExclusion(p *place) {
 	newArena(p).compete(multilock.Options{})
 }
 
-// testMutualExclusionAfterASilentHolder has all rivals watch, break and take over
-// one and the same lock at the same time.
+// testMutualExclusionAfterASilentHolder has all rivals watch, break and take over the same lock at the same
+// time.
 func testMutualExclusionAfterASilentHolder(p *place) {
 	silent := p.lease(p.open(), "nightly", p.claim())
 	newArena(p).compete(multilock.Options{})
@@ -32,8 +32,8 @@ func testMutualExclusionAfterASilentHolder(p *place) {
 	require.ErrorIs(p, silent.Release(p.ctx), source.ErrLost)
 }
 
-// arena is what the lock protects: a counter that loses counts, and tells of
-// company, if two work on it at the same time.
+// arena is what the lock protects: a counter that loses counts, and reports the overlap, if two work on it
+// at the same time.
 type arena struct {
 	*place
 	inside  atomic.Int32
@@ -44,7 +44,7 @@ type arena struct {
 
 func newArena(p *place) *arena { return &arena{place: p} }
 
-// compete lets all rivals do their rounds, and checks what they did and saw.
+// compete has all rivals do their rounds, and checks what they did and saw.
 func (a *arena) compete(opt multilock.Options) {
 	results := make(chan error)
 	for i := range exclusionSources {
@@ -67,21 +67,21 @@ func (a *arena) compete(opt multilock.Options) {
 	a.check()
 }
 
-// check checks what the rivals believed.
+// check checks the rivals' events.
 func (a *arena) check() {
 	events, err := ReadEvents(&a.history)
 	require.NoError(a, err)
 	require.NoError(a, Check(events))
 }
 
-// Write takes the recorders' lines.
+// Write collects the recorders' lines.
 func (a *arena) Write(line []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.history.Write(line)
 }
 
-// work is what must not be done by two at a time.
+// work is what two rivals must not do at the same time.
 func (a *arena) work() error {
 	if company := a.inside.Add(1); company != 1 {
 		return fmt.Errorf("%d are inside at a time", company)
@@ -100,7 +100,7 @@ type rival struct {
 	recorder *Recorder
 }
 
-// round says when it has the lock, does work under it, and says when it has it no more.
+// round records when it has the lock, does work under it, and records when it has released it.
 func (r rival) round(work func() error) error {
 	start := Now()
 	lock, err := multilock.Acquire(r.ctx, r.src, "nightly", r.opt)
@@ -116,7 +116,7 @@ func (r rival) round(work func() error) error {
 	return errors.Join(err, r.recorder.Record(e.as(Released)))
 }
 
-// unlessOver is an error that is not just the end of a lock that ends by time.
+// unlessOver drops the error of a lock that ended by time.
 func unlessOver(err error) error {
 	if errors.Is(err, source.ErrOver) {
 		return nil

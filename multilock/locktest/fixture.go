@@ -11,47 +11,45 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Fixture says how to open a lock source, and what it can do.
+// Fixture opens a lock source, and declares its capabilities.
 type Fixture struct {
-	// Place makes a new, empty place for locks, which ends with the test. Every call
-	// of the function that it returns opens that place once more, as another process
-	// would: all sources of one place see the same locks.
+	// Place makes a new, empty place for locks, which is removed after the test. Every call of the returned
+	// function opens that place once more, as another process would: all sources of one place see the same
+	// locks.
 	Place func(t testing.TB) (open func() source.Source)
-	// TTL is the time to live in tests that wait for its end, DefaultTTL if 0. The
-	// source must be able to keep a tenth of it apart from nothing.
+	// TTL is the time to live in tests that wait until it is over, DefaultTTL if 0. A tenth of it must be
+	// measurable for the source.
 	TTL time.Duration
-	// Distant says that a request takes long, up to a twentieth of TTL. Then rivals
-	// contend for fewer rounds, and some odd names stand for all.
+	// Distant means that a request takes long, up to a twentieth of TTL. Rivals then contend for fewer
+	// rounds, and only some odd names are tried.
 	Distant bool
-	// Fences says that locks have fencing numbers.
+	// Fences means that locks have fencing tokens.
 	Fences bool
-	// Marks says that the process group of a job can be recorded with the lock.
+	// Marks means that the process group of a job can be recorded with the lock.
 	Marks bool
-	// Deaths says that the end of a holder's process on this host is noticed before
-	// its TTL has passed.
+	// Deaths means that the end of a holder's process on this host is noticed before its TTL has passed.
 	Deaths bool
-	// Timed, if not nil, is Place for a source whose locks are released by time alone
-	// (source.Timed), after that period: it is used instead of Place. Such a source
-	// frees nothing at a release and cannot be broken, and is tested to say so.
+	// Timed, if not nil, replaces Place for a source whose locks are released by time alone (source.Timed),
+	// after that period. A release must not free such a lock, and it must not be possible to break it.
 	Timed func(t testing.TB, period time.Duration) (open func() source.Source)
-	// Odd are names that this source must keep apart, Refused those that it must
-	// refuse, beyond those that every source must.
+	// Odd are names that this source must keep apart, Refused names that it must reject, in addition to
+	// those of every source.
 	Odd, Refused []string
-	// Impossible are odd names that cannot be where the source is.
+	// Impossible are odd names that cannot exist where the source is.
 	Impossible []string
-	// Step is longer than a step of the clock by which the source dates its results; zero: DefaultStep.
+	// Step is longer than a step of the clock with which the source dates its results; DefaultStep if 0.
 	Step time.Duration
 }
 
-// DefaultTTL is the time to live in tests that wait for its end: short enough for
-// a test, and long enough for a loaded machine to give signs of life in between.
+// DefaultTTL is the time to live in tests that wait until it is over: short enough for a test, and long
+// enough for a loaded machine to send heartbeats in between.
 const DefaultTTL = time.Second
 
 // DefaultStep is longer than a step of most clocks.
 const DefaultStep = 20 * time.Millisecond
 
-// Run tests a source. The tests are independent of each other and run in
-// parallel; none of them depends on anything being fast.
+// Run tests a source. The tests are independent of each other and run in parallel; none of them depends on
+// speed.
 func Run(t *testing.T, f Fixture) {
 	if f.Timed != nil {
 		runTimed(t, f)
@@ -116,7 +114,7 @@ func (f Fixture) ttl() time.Duration {
 	return f.TTL
 }
 
-// rounds is how often each rival takes the lock in the tests of mutual exclusion.
+// rounds is how often each rival acquires the lock in the tests of mutual exclusion.
 func (f Fixture) rounds() int {
 	if f.Distant {
 		return 1
@@ -124,10 +122,10 @@ func (f Fixture) rounds() int {
 	return 12
 }
 
-// watchdog ends what would otherwise hang for ever. No test depends on it.
+// watchdog ends a test that would otherwise hang. No test depends on it.
 const watchdog = 5 * time.Minute
 
-// place is where one test has its locks.
+// place has the locks of one test.
 type place struct {
 	*testing.T
 	fixture Fixture
@@ -140,11 +138,11 @@ func newPlace(t *testing.T, f Fixture) *place {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	p := &place{T: t, fixture: f, ttl: f.ttl(), ctx: ctx, open: f.Place(t)}
-	t.Cleanup(cancel) // runs before the place's own end
+	t.Cleanup(cancel) // runs before the place's own cleanup
 	return p
 }
 
-// try takes a lock that must be free.
+// try acquires a lock that must be free.
 func (p *place) try(src source.Source, name string, opt multilock.Terms) *multilock.Lock {
 	p.Helper()
 	lock, err := multilock.TryAcquire(p.ctx, src, name, opt)
@@ -153,7 +151,7 @@ func (p *place) try(src source.Source, name string, opt multilock.Terms) *multil
 	return lock
 }
 
-// wait takes a lock that must become free.
+// wait acquires a lock that must become free.
 func (p *place) wait(src source.Source, name string, opt multilock.Terms) *multilock.Lock {
 	p.Helper()
 	lock, err := multilock.Acquire(p.ctx, src, name, opt)
@@ -166,13 +164,13 @@ func (p *place) releaseInTheEnd(lock *multilock.Lock) {
 	p.Cleanup(func() { _ = lock.Release(context.Background()) })
 }
 
-// release gives a lock back that must still be there.
+// release releases a lock that must still be held.
 func (p *place) release(lock *multilock.Lock) {
 	p.Helper()
 	require.NoError(p, lock.Release(p.ctx))
 }
 
-// lease takes a free lock that nothing renews: a holder that falls silent.
+// lease acquires a free lock that is not renewed: its holder sends no heartbeats.
 func (p *place) lease(src source.Source, name string, claim source.Claim) source.Lease {
 	p.Helper()
 	contender, err := src.Contend(p.ctx, name, claim, source.StalePolicy{})

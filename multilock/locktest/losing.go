@@ -26,7 +26,7 @@ func testReleaseTwice(p *place) {
 	p.requireFree(src, "weekly")
 }
 
-// forced breaks a lock whose holder lives.
+// forced breaks a lock whose holder is alive.
 func (p *place) forced(src source.Source, name, token string) {
 	p.Helper()
 	seen, err := multilock.Break(p.ctx, src, name, multilock.BreakOptions{Alive: true})
@@ -34,8 +34,7 @@ func (p *place) forced(src source.Source, name, token string) {
 	require.Equal(p, token, seen.Record.Token)
 }
 
-// testLeaseAfterABreak makes sure that no call of a holder that lost its lock
-// reaches its successor's.
+// testLeaseAfterABreak checks that no call of a holder that lost its lock affects its successor's.
 func testLeaseAfterABreak(p *place) {
 	a, b := p.open(), p.open()
 	lease := p.lease(a, "nightly", p.claim())
@@ -60,7 +59,7 @@ func testLeaseAfterABreak(p *place) {
 	alone := p.lease(a, "nightly", p.claim())
 	p.forced(b, "nightly", alone.Record().Token)
 	err = alone.Release(p.ctx)
-	if !errors.Is(err, source.ErrUnsure) { // a source may not know whether its own request came twice
+	if !errors.Is(err, source.ErrUnsure) { // a source may not know whether its own request was repeated
 		require.ErrorIs(p, err, source.ErrLost)
 	}
 	p.requireFree(b, "nightly")
@@ -107,9 +106,9 @@ func testBreakNeedsTheToken(p *place) {
 	require.ErrorIs(p, err, source.ErrFree)
 }
 
-// testForceReachesOneWhoRenews breaks the lock of a holder who gives signs of life
-// as fast as it can: between what the breaker reads and what it writes there is
-// nearly always one, and that is not another holder.
+// testForceReachesOneWhoRenews breaks the lock of a holder that sends heartbeats as fast as it can. There
+// is nearly always a heartbeat between the breaker's read and its write, and the breaker must not take that
+// for another holder.
 func testForceReachesOneWhoRenews(p *place) {
 	const times = 4
 	for range times {
@@ -139,8 +138,8 @@ func testFreeLockCannotBeBroken(p *place) {
 	require.ErrorIs(p, err, source.ErrFree)
 }
 
-// testBreakReachesNoSuccessor judges one lock and breaks when another is in its
-// place, or when its holder has shown life since.
+// testBreakReachesNoSuccessor judges one lock and breaks it after another one has replaced it, or after its
+// holder has sent a heartbeat.
 func testBreakReachesNoSuccessor(p *place) {
 	a, b := p.open(), p.open()
 	silent := p.lease(a, "nightly", p.claim())
@@ -187,7 +186,7 @@ func (p *place) watchUntilDead(observer source.Observer) source.Sighting {
 	}
 }
 
-// pause lets time pass that a source wants to see pass.
+// pause lets as much time pass as a source asks for.
 func (p *place) pause(d time.Duration) {
 	p.Helper()
 	select {

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// oddNames are names that every source must keep apart: names are data.
+// oddNames are names that every source must keep apart: names are arbitrary bytes.
 func oddNames() []string {
 	return []string{
 		"with spaces", "two  spaces", "dots..in.it", ".hidden", "...", "-leading-dash", "--force",
@@ -19,7 +19,7 @@ func oddNames() []string {
 	}
 }
 
-// odd are the names that are tried with this source.
+// odd returns the names to try with this source.
 func (f Fixture) odd() []string {
 	names := slices.DeleteFunc(append(oddNames(), f.Odd...), func(name string) bool { return slices.Contains(f.Impossible, name) })
 	if f.Distant {
@@ -37,7 +37,7 @@ func testOddNames(p *place) {
 	p.requireNames(b)
 }
 
-// holdOdd holds locks of all odd names, as a source shows them.
+// holdOdd holds locks of all odd names, and checks how a source shows them.
 func (p *place) holdOdd(shown source.Source) map[string]*multilock.Lock {
 	p.Helper()
 	src, names, held := p.open(), p.fixture.odd(), map[string]*multilock.Lock{}

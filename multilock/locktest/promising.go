@@ -6,7 +6,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// testPromises compares what a source says of itself with what it is.
+// testPromises compares what a source declares with the list of capabilities.
 func testPromises(p *place) {
 	src, ok := p.open().(source.Describer)
 	if !ok {

@@ -15,8 +15,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ledger opens the place as one that keeps results, and skips the test if it
-// does not.
+// ledger opens the place as one that stores results, and skips the test if it does not.
 func (p *place) ledger() source.Ledger {
 	p.Helper()
 	ledger, ok := p.open().(source.Ledger)
@@ -57,7 +56,7 @@ func (p *place) requireNoOutcome(lock *multilock.Lock) {
 	require.ErrorIs(p, err, source.ErrNoResult)
 }
 
-// eventuallyResult waits until a reader sees a result: it may be late.
+// eventuallyResult waits until a reader sees a result, because a read may return an older state.
 func (p *place) eventuallyResult(src source.Ledger, want source.Result) {
 	p.Helper()
 	require.Eventually(p, func() bool {
@@ -69,8 +68,7 @@ func (p *place) eventuallyResult(src source.Ledger, want source.Result) {
 	}, watchdog, time.Millisecond)
 }
 
-// testCommit: what a holder commits, every later holder sees, and it stays when
-// the lock is released.
+// testCommit: every later holder sees the result that a holder commits, and it stays after the release.
 func testCommit(p *place) {
 	a, b := p.ledger(), p.ledger()
 	_, err := b.Result(p.ctx, "nightly")
@@ -95,7 +93,7 @@ func testCommit(p *place) {
 	p.release(next)
 }
 
-// testCommitOfAChunk: a result of a chunk is kept with the jobs and with names that are not UTF-8.
+// testCommitOfAChunk: a chunk's result is stored with its jobs and with names that are not UTF-8.
 func testCommitOfAChunk(p *place) {
 	a, b := p.ledger(), p.ledger()
 	const name = "#jobs-17-80"
@@ -140,7 +138,7 @@ func testForget(p *place) {
 	p.requireFree(a, "nightly")
 }
 
-// testCommitAfterABreak: a holder that lost the lock changes nothing any more.
+// testCommitAfterABreak: a holder that lost the lock cannot change the result any more.
 func testCommitAfterABreak(p *place) {
 	a, b := p.ledger(), p.ledger()
 	broken := p.lease(a, "nightly", p.claim())
@@ -173,7 +171,7 @@ func testCommitAfterTheRelease(p *place) {
 	require.ErrorIs(p, err, source.ErrNoResult)
 }
 
-// testResultsOfOddNames: names are data, here too.
+// testResultsOfOddNames: results work with odd names, too.
 func testResultsOfOddNames(p *place) {
 	src := p.ledger()
 	names := p.fixture.odd()
@@ -196,8 +194,8 @@ func testResultsOfOddNames(p *place) {
 	}
 }
 
-// testOneOfManyRuns lets many do what a job that runs once does, again and again:
-// for each name one of them runs it.
+// testOneOfManyRuns has many contenders do repeatedly what a run-once job does: for each name one of them
+// runs the job.
 func testOneOfManyRuns(p *place) {
 	const rivals, jobs = 6, 5
 	var mu sync.Mutex
@@ -239,8 +237,8 @@ func (p *place) runOnce(src source.Ledger, name string) (ran bool) {
 	return ran
 }
 
-// testRevision: whatever happens to a result, the revision tells, and nothing else changes
-// it. What changes within one step of a source's clock may go unnoticed.
+// testRevision: every change of a result changes the revision, and nothing else does. Changes within one
+// step of a source's clock may go unnoticed.
 func testRevision(p *place) {
 	reader := p.ledger()
 	revision := func() string {
@@ -271,7 +269,7 @@ func testRevision(p *place) {
 	require.Equal(p, last, revision())
 }
 
-// testTimekeeper: all see one clock, and it does not stand still.
+// testTimekeeper: all sources of a place have one clock, which advances.
 func testTimekeeper(p *place) {
 	a, ok := p.open().(source.Timekeeper)
 	if !ok {

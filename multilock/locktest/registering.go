@@ -12,11 +12,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// largest is a value that every register has to hold.
+// largest is the size of a value that every register must be able to store.
 const largest = 3000
 
-// RunRegister runs what every register has to pass that numbers its swaps from 1 without a gap. Each
-// call of open is another host's register of that name.
+// RunRegister runs the tests for a register that numbers its swaps from 1 without a gap. Each call of open
+// is another host's register of that name.
 func RunRegister(t *testing.T, open func(t testing.TB, name string) source.Register) {
 	t.Run("SetAndGet", func(t *testing.T) {
 		t.Parallel()
@@ -46,13 +46,13 @@ func testSetAndGet(t *testing.T, open func(name string) source.Register) {
 	peek(a, nil, 0)
 	swap(a, []byte("one"), nil, 1)
 	swap(b, nil, []byte("one"), 2)
-	peek(a, []byte{}, 2) // no bytes are not nothing
+	peek(a, []byte{}, 2) // an empty value is not a missing one
 	swap(a, make([]byte, largest), []byte{}, 3)
 	swap(b, []byte("two"), make([]byte, largest), 4)
 	peek(other, nil, 0)
 }
 
-// testOneChain: what hosts that swap at the same time tell is the history of one register.
+// testOneChain: concurrent swaps of several hosts form the history of one register.
 func testOneChain(t *testing.T, open func(name string) source.Register) {
 	const hosts, each = 6, 20
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
@@ -82,20 +82,18 @@ func testOneChain(t *testing.T, open func(name string) source.Register) {
 	require.Equal(t, hosts*each, confirmed)
 }
 
-// Swapping is the operation of a sweep that swaps: an answer is true, and one who says to be unsure, is.
+// Swapping is the operation of a sweep that swaps: an answer is true, and an error that is not
+// [source.ErrUnsure] means that nothing was swapped.
 func Swapping(register func(*Bench) source.Register) Operation {
-	var struck source.Register
-	var old []byte
-	var n uint64
 	return Operation{
 		Name: "swap",
 		Prepare: func(b *Bench) {
-			struck = register(b)
-			_, _, err := struck.Swap(b.ctx, []byte("one"))
+			b.register = register(b)
+			_, _, err := b.register.Swap(b.ctx, []byte("one"))
 			require.NoError(b, err)
 		},
 		Do: func(b *Bench) (err error) {
-			old, n, err = struck.Swap(b.ctx, []byte("two"))
+			b.old, b.swaps, err = b.register.Swap(b.ctx, []byte("two"))
 			return err
 		},
 		Check: func(b *Bench, err error) {
@@ -103,8 +101,8 @@ func Swapping(register func(*Bench) source.Register) Operation {
 			require.NoError(b, peeked)
 			switch {
 			case err == nil:
-				require.Equal(b, "one", string(old))
-				require.Equal(b, uint64(2), n)
+				require.Equal(b, "one", string(b.old))
+				require.Equal(b, uint64(2), b.swaps)
 				require.Equal(b, "two", string(now))
 				require.Equal(b, uint64(2), number)
 				requireOnce(b, register(b))
@@ -116,7 +114,7 @@ func Swapping(register func(*Bench) source.Register) Operation {
 	}
 }
 
-// requireOnce: what comes late changes nothing of what others have put there since.
+// requireOnce: a late request changes nothing that others have written since.
 func requireOnce(b *Bench, other source.Register) {
 	old, _, err := other.Swap(b.ctx, []byte("three"))
 	require.NoError(b, err)

@@ -11,21 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Script is a process that plays another program with which locks are shared. It is
-// told lines, and answers each with one. It lives no longer than the test.
+// Script is a process that plays another program with which locks are shared. It reads lines, and answers
+// each with one line. It ends with the test at the latest.
 //
-// A missing answer fails the test, and reads as "": goroutines of a test may use a
-// Script as well.
+// A missing answer fails the test, and is read as "", so that goroutines of a test can use a Script as
+// well.
 type Script struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	input  io.Writer
 	output *bufio.Scanner
-	errors bytes.Buffer // to be read when the process has ended
+	errors bytes.Buffer // only read it after the process has ended
 }
 
-// StartScript starts the process. What it writes to its standard error is shown if an
-// answer is missing.
+// StartScript starts the process. The process's standard error is shown if an answer is missing.
 func StartScript(t testing.TB, cmd *exec.Cmd) *Script {
 	t.Helper()
 	s := &Script{t: t, cmd: cmd}
@@ -53,14 +52,14 @@ func Python(t testing.TB) string {
 	return ""
 }
 
-// Do tells the script a line and returns its answer.
+// Do sends a line to the script and returns its answer.
 func (s *Script) Do(line string) string {
 	s.t.Helper()
 	s.Tell(line)
 	return s.Hear()
 }
 
-// Tell writes a line and does not wait for the answer.
+// Tell sends a line without waiting for the answer.
 func (s *Script) Tell(line string) {
 	s.t.Helper()
 	if _, err := fmt.Fprintln(s.input, line); err != nil {

@@ -14,15 +14,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// SwapEvent is one line of what a process says of its swaps of a register, and its
-// peeks at it. Every swap has a value of its own.
+// SwapEvent is one line of what a process records about its swaps of a register, and its peeks at it. Every
+// swap has a distinct value.
 type SwapEvent struct {
-	// Op is "begin" for a swap that is about to be made; then "end" when it has
-	// returned, "fail" when it was not made, "unsure" when that is not known; and
-	// "peek" for a look that has returned.
+	// Op is "begin" before a swap; then "end" when it has returned, "fail" if it was not made, "unsure" if
+	// that is unknown; and "peek" for a peek that has returned.
 	Op    string
 	Value string
-	// Old is the value that was replaced, "" if there was none; Number the swap's.
+	// Old is the replaced value, "" if there was none; Number is the swap's.
 	Old    string
 	Number uint64
 	Time   time.Duration // of Now
@@ -42,9 +41,9 @@ func SwapAnswer(value string, old []byte, number uint64, err error) SwapEvent {
 	return e
 }
 
-// UntilSwapped makes a swap again as long as others are in the middle of theirs. It
-// leaves them alone for a moment then, of pause at most: nothing depends on it, but
-// where an attempt takes long they would keep each other from all that they want.
+// UntilSwapped repeats a swap while other swaps are in progress. It pauses in between, for up to pause:
+// this is not needed for correctness, but where an attempt takes long, swaps would keep blocking each
+// other.
 func UntilSwapped(pause time.Duration, swap func() (old []byte, number uint64, err error)) (old []byte, number uint64, err error) {
 	for {
 		old, number, err = swap()
@@ -55,21 +54,19 @@ func UntilSwapped(pause time.Duration, swap func() (old []byte, number uint64, e
 	}
 }
 
-// madeSwap is one swap, as the processes together know it.
+// madeSwap is one swap, with what all processes together know of it.
 type madeSwap struct {
 	value, old string
-	number     uint64 // 0: nobody was told
-	// end is when it had taken effect for certain: it had returned, or somebody had
-	// seen its value.
+	number     uint64 // 0: no process received it
+	// end is when it had certainly taken effect: it had returned, or another process had seen its value.
 	start, end time.Duration
 	refused    bool
 }
 
-// CheckSwaps says whether the events can be those of one register, whose swaps are
-// numbered from 1 without a gap. So the order in which they took effect is known but
-// for those whose process was not told, which are between the others, or after them
-// however late, or were never made. It returns how many were confirmed; the error
-// joins one error for every fault.
+// CheckSwaps checks whether the events can be those of one register, whose swaps are numbered from 1
+// without a gap. So the order in which they took effect is known, except for swaps whose process got no
+// answer. These are somewhere between or after the others, however late, or were never made. It returns how
+// many were confirmed; the error joins one error for every fault.
 func CheckSwaps(events []SwapEvent) (confirmed int, faults error) {
 	swaps, faults := readSwaps(events)
 	order := slices.SortedFunc(maps.Values(swaps), func(a, b *madeSwap) int { return cmp.Compare(a.number, b.number) })
@@ -112,7 +109,7 @@ func readSwaps(events []SwapEvent) (map[string]*madeSwap, error) {
 	return swaps, faults
 }
 
-// infer takes from what a swap replaced that that one took effect, right before.
+// infer concludes that the swap whose value s replaced took effect, right before s.
 func infer(swaps map[string]*madeSwap, s *madeSwap) error {
 	if s.old == "" {
 		if s.number != 1 {
@@ -133,8 +130,8 @@ func infer(swaps map[string]*madeSwap, s *madeSwap) error {
 	return nil
 }
 
-// checkNumbers: each is given once, and one of a swap that was over when another
-// began is smaller than that one's.
+// checkNumbers: numbers are unique, and a swap that returned before another one began has the smaller
+// number.
 func checkNumbers(swaps map[string]*madeSwap) error {
 	var faults error
 	order := slices.SortedFunc(maps.Values(swaps), func(a, b *madeSwap) int { return cmp.Compare(b.number, a.number) })
@@ -156,8 +153,8 @@ func checkNumbers(swaps map[string]*madeSwap) error {
 	return faults
 }
 
-// checkGaps: a number that nobody tells of is that of a swap whose process was not
-// told. It began before any with a larger number was over.
+// checkGaps: a number that no process reports belongs to a swap whose process got no answer. That swap
+// began before any swap with a larger number was over.
 func checkGaps(swaps map[string]*madeSwap) error {
 	known, starts := tellApart(swaps)
 	latest := make([]time.Duration, len(known)) // by which all before it had begun
@@ -178,8 +175,8 @@ func checkGaps(swaps map[string]*madeSwap) error {
 	return nil
 }
 
-// tellApart returns the swaps with a number in their order, and, sorted, when those
-// began of which nothing was seen but which may have taken effect.
+// tellApart returns the swaps with a number in their order and, sorted, the start times of those that were
+// never seen but may have taken effect.
 func tellApart(swaps map[string]*madeSwap) (known []*madeSwap, starts []time.Duration) {
 	for _, s := range swaps {
 		switch {
@@ -194,8 +191,8 @@ func tellApart(swaps map[string]*madeSwap) (known []*madeSwap, starts []time.Dur
 	return known, starts
 }
 
-// checkPeeks: a peek may be late, but shows nothing that is not there yet. What it
-// shows has taken effect, with that number, whether or not its process was told.
+// checkPeeks: a peek may be late, but does not show a future value. The value that it shows has taken
+// effect, with that number, whether or not its process got an answer.
 func checkPeeks(swaps map[string]*madeSwap, events []SwapEvent) error {
 	var faults error
 	for _, e := range events {
@@ -212,6 +209,5 @@ func checkPeeks(swaps map[string]*madeSwap, events []SwapEvent) error {
 	return faults
 }
 
-// ReadSwaps reads what a process wrote; one that was killed may end in the middle
-// of a line.
+// ReadSwaps reads what a process wrote; the last line may be truncated if it was killed.
 func ReadSwaps(r io.Reader) ([]SwapEvent, error) { return readLines[SwapEvent](r) }

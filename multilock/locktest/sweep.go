@@ -13,42 +13,45 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Bench is where an operation of a sweep is done once, with a fault at one of its requests.
+// Bench is where an operation of a sweep runs once, with a fault at one of its requests.
 type Bench struct {
 	testing.TB
-	// Name is the lock's, of which nothing has been used before.
+	// Name is the lock's name, which was not used before.
 	Name string
-	// Struck is the source whose requests meet the fault, Other one of another host, which
-	// meets none.
+	// Struck is the source whose requests meet the fault, Other a source of another host, whose requests do
+	// not.
 	Struck, Other source.Source
-	// Claim is that of holders and contenders, Dead that of a holder who can be broken soon.
+	// Claim is for holders and contenders, Dead for a holder that can soon be broken.
 	Claim, Dead source.Claim
-	// Strike has the fault come, Calm ends that and says whether it came.
+	// Strike activates the fault; Calm deactivates it and reports whether it occurred.
 	Strike func()
 	Calm   func() (struck bool)
-	// Land has all be carried out that is still under way.
+	// Land completes all requests that are still in progress.
 	Land func()
-	// Early says that Land is called while the operation's own holder has the lock; otherwise
-	// the next one has it then.
+	// Early means that Land is called while the operation's own holder has the lock; otherwise it is called
+	// while the next holder has it.
 	Early bool
-	// Token is whose the lock is in the place itself, "" if nobody's. Taken requires that
-	// whatever else shows it is there when it was acquired, Gone that nothing is left of it
-	// when nobody has it.
+	// Token reads the holder's token directly from the storage, "" if the lock is free. Taken requires that
+	// everything else that belongs to a lock is there after an acquisition, Gone that nothing is left after
+	// a release.
 	Token func() string
 	Taken func(token string)
 	Gone  func()
-	// Startles says that what comes late may have the holder give up a lock that it still has.
+	// Startles means that a late request may make the holder give up a lock that it still has.
 	Startles bool
-	// Hidden says that nobody is to notice such a fault, Crashed that it ends the process.
+	// Hidden means that such a fault must go unnoticed, Crashed that it ends the process.
 	Hidden, Crashed bool
 
 	lease    source.Lease
 	dead     source.Lease
 	observer source.Observer
 	number   uint64
-	before   string          // whose the lock was before the operation
-	revision string          // of the results then
-	ctx      context.Context //nolint:containedctx // the scene's own
+	register source.Register // what the operation swaps: old is its value before, swaps its number of swaps after
+	old      []byte
+	swaps    uint64
+	before   string          // the token before the operation
+	revision string          // of the results before the operation
+	ctx      context.Context //nolint:containedctx // the test's own
 }
 
 // Operation is a part of a source's protocol that is swept.
@@ -56,11 +59,11 @@ type Operation struct {
 	Name    string
 	Prepare func(*Bench)
 	Do      func(*Bench) error
-	// Check requires that what was said is true, and that it can be done again after an error.
+	// Check requires that the answer is true, and that the operation can be repeated after an error.
 	Check func(*Bench, error)
 }
 
-// Operations are those with these names.
+// Operations returns the operations with these names.
 func Operations(names ...string) (some []Operation) {
 	all := append(lockOperations(), keptOperations()...)
 	for _, name := range names {
@@ -95,8 +98,8 @@ func lockOperations() []Operation {
 // longest is more requests than any operation has.
 const longest = 100
 
-// Sweep does an operation on one bench after the other: the n-th is to have the fault at
-// the n-th request. It ends when there is no such request, and says how many there were.
+// Sweep runs an operation on one bench after the other; on the n-th, the fault is at the n-th request. It
+// ends when the operation has no n-th request, and returns the number of requests.
 func (op Operation) Sweep(t testing.TB, bench func(n int) *Bench) (requests int) {
 	t.Helper()
 	for n := range longest {
@@ -109,7 +112,7 @@ func (op Operation) Sweep(t testing.TB, bench func(n int) *Bench) (requests int)
 	return 0
 }
 
-// on says whether the fault has come.
+// on runs the operation once and reports whether the fault occurred.
 func (op Operation) on(b *Bench, n int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	defer cancel()
@@ -135,7 +138,7 @@ func (op Operation) on(b *Bench, n int) bool {
 	return struck
 }
 
-// end leaves what is open, also after a failure.
+// end closes what is open, even after a failure.
 func (b *Bench) end() {
 	for _, each := range []source.Lease{b.lease, b.dead} {
 		if each != nil {
@@ -147,15 +150,15 @@ func (b *Bench) end() {
 	}
 }
 
-// land has all be carried out that is under way, at one of the two moments for that.
+// land completes the requests in progress, at one of the two moments for that.
 func (b *Bench) land(early bool) {
 	if b.Early == early {
 		b.Land()
 	}
 }
 
-// requireNext: whatever happened before, somebody else gets the lock, and keeps it. Who
-// has ended and would be believed for long is broken.
+// requireNext: whatever happened before, another contender acquires the lock, and keeps it. A crashed
+// holder with a long TTL is broken first.
 func (b *Bench) requireNext() {
 	b.Helper()
 	b.land(true)
@@ -183,8 +186,8 @@ func (b *Bench) forceElsewhere() {
 	}
 }
 
-// lock takes a free lock that nothing renews. On a busy machine a short TTL may be over before
-// the lock can be used; then it is taken again.
+// lock acquires a free lock that is not renewed. On a busy machine a short TTL may be over before the lock
+// can be used; then it tries again.
 func (b *Bench) lock(src source.Source, claim source.Claim) source.Lease {
 	b.Helper()
 	const tries = 20
@@ -203,7 +206,7 @@ func (b *Bench) lock(src source.Source, claim source.Claim) source.Lease {
 
 func (b *Bench) hold() { b.lease = b.lock(b.Struck, b.Claim) }
 
-// use makes the first use of the lock, and then changes it from elsewhere: what was
+// use makes the first use of the lock, and then another one from elsewhere, so that what the source has
 // learned is stale.
 func (b *Bench) use() {
 	for _, src := range []source.Source{b.Struck, b.Other} {
@@ -218,7 +221,7 @@ func (b *Bench) holdWithNumber() {
 	require.NoError(b, b.fence())
 }
 
-// holdInSilence is a holder who has not renewed for most of its TTL, by its own clock.
+// holdInSilence is a holder that has not renewed for most of its TTL, by its own clock.
 func (b *Bench) holdInSilence() {
 	b.hold()
 	time.Sleep(b.Claim.TTL * 6 / 10)
@@ -228,7 +231,7 @@ func (b *Bench) holdElsewhere() { b.dead = b.lock(b.Other, longClaim()) }
 
 func longClaim() source.Claim { return source.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
 
-// leaveDead leaves the lock of somebody else, and looks until he is known to be dead.
+// leaveDead leaves the lock of another process, and looks until that counts as dead.
 func (b *Bench) leaveDead() {
 	b.use()
 	b.dead = b.lock(b.Other, b.Dead)
@@ -255,7 +258,7 @@ func (b *Bench) look(until source.State) {
 	}
 }
 
-// compete is what the core does to get a lock that nobody living holds.
+// compete is what the core does to acquire a lock that no live process holds.
 func (b *Bench) compete() error {
 	c, err := b.Struck.Contend(b.ctx, b.Name, b.Claim, source.StalePolicy{})
 	if err != nil {
@@ -269,13 +272,13 @@ func (b *Bench) compete() error {
 	return errors.Join(err, c.Close())
 }
 
-// passBy watches who is in the way, and breaks the dead.
+// passBy inspects the holder, and breaks a dead one.
 func (b *Bench) passBy(who source.Observer) error {
 	seen, err := who.Look(b.ctx)
 	switch {
 	case err != nil || seen.State == source.StateFree:
 		return err
-	case seen.State == source.StateDead: // what was sent before may be carried out just now, and looks like a sign of life
+	case seen.State == source.StateDead: // an earlier request may be carried out just now, and looks like a heartbeat
 		if err := who.Break(b.ctx); !errors.Is(err, source.ErrHeld) {
 			return err
 		}
@@ -306,7 +309,7 @@ func (b *Bench) fence() error {
 	return err
 }
 
-// breakDead looks at him again, and breaks him.
+// breakDead looks at the dead holder again, and breaks its lock.
 func (b *Bench) breakDead() error {
 	for {
 		seen, err := b.observer.Look(b.ctx)
@@ -322,8 +325,8 @@ func (b *Bench) breakDead() error {
 	}
 }
 
-// checkAcquired: acquired means ours; an error means that it is not and will not be, unless
-// it says that it cannot tell.
+// checkAcquired: success means that the lock is ours; an error means that it is not and will not be, unless
+// the error is ErrUnsure.
 func (b *Bench) checkAcquired(err error) {
 	b.Helper()
 	if b.lease != nil {
@@ -348,7 +351,7 @@ func (b *Bench) checkRefused(error) {
 	require.NoError(b, b.dead.Release(b.ctx))
 }
 
-// checkHeld: the lock is still held, so nobody may have said that it is lost.
+// checkHeld: the lock is still held, so it must not have been reported lost.
 func (b *Bench) checkHeld(err error) {
 	b.Helper()
 	require.NotErrorIs(b, err, source.ErrLost)
@@ -372,7 +375,7 @@ func (b *Bench) checkFenced(err error) {
 	b.checkHeld(nil)
 }
 
-// checkReleased: released means that it is gone; after an error it can be tried again.
+// checkReleased: success means that the lock is gone; after an error the release can be repeated.
 func (b *Bench) checkReleased(err error) {
 	b.Helper()
 	if err != nil {
@@ -385,8 +388,8 @@ func (b *Bench) checkReleased(err error) {
 	require.ErrorIs(b, b.release(), source.ErrReleased)
 }
 
-// checkBroken: nothing but an error leaves the lock, and then it can be broken still. The
-// one who had it does not have it any more.
+// checkBroken: only an error may leave the lock, which can then still be broken. Its former holder does not
+// hold it any more.
 func (b *Bench) checkBroken(err error) {
 	b.Helper()
 	require.NotErrorIs(b, err, source.ErrFree)

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// keptOperations are those on what a source keeps beside its locks.
+// keptOperations are those on what a source stores beside its locks.
 func keptOperations() []Operation {
 	return []Operation{
 		{"commit", (*Bench).hold, (*Bench).commit, (*Bench).checkCommitted},
@@ -28,7 +28,7 @@ func keptOperations() []Operation {
 
 func (b *Bench) mark() error { return b.lease.MarkJob(b.ctx, process.Group{PGID: 4711}) }
 
-// checkMarked: what comes late does not name the earlier job again.
+// checkMarked: a late request does not restore the earlier job's mark.
 func (b *Bench) checkMarked(err error) {
 	b.Helper()
 	require.NotErrorIs(b, err, source.ErrLost)
@@ -58,7 +58,7 @@ func (b *Bench) failOnce() {
 func (b *Bench) commit() error { return b.committer().Commit(b.ctx, b.result(0)) }
 func (b *Bench) forget() error { return b.committer().Forget(b.ctx) }
 
-// learn asks for the outcome. A wrong answer is worse than none.
+// learn reads the outcome. A wrong answer is worse than none.
 func (b *Bench) learn() error {
 	found, err := b.committer().Outcome(b.ctx)
 	require.NotErrorIs(b, err, source.ErrNoResult)
@@ -75,7 +75,7 @@ func (b *Bench) checkKept(err error) {
 	b.checkHeld(nil)
 }
 
-// again does once more what ended with an error. Nobody was told that the lock is lost.
+// again repeats an operation that ended with an error. The lock must not have been reported lost.
 func (b *Bench) again(err error, do func() error) {
 	b.Helper()
 	require.NotErrorIs(b, err, source.ErrLost)
@@ -92,7 +92,7 @@ func (b *Bench) requireResult(want source.Result) {
 	require.Equal(b, want, found)
 }
 
-// checkCommitted: what comes late does not bring the earlier attempt back.
+// checkCommitted: a late request does not bring the earlier attempt back.
 func (b *Bench) checkCommitted(err error) {
 	b.Helper()
 	b.again(err, b.commit)
@@ -104,7 +104,7 @@ func (b *Bench) checkCommitted(err error) {
 	b.requireResult(b.result(2))
 }
 
-// checkForgotten: what comes late does not remove what was committed since.
+// checkForgotten: a late request does not remove what was committed since.
 func (b *Bench) checkForgotten(err error) {
 	b.Helper()
 	b.again(err, b.forget)
@@ -128,7 +128,7 @@ func (b *Bench) publish() error {
 
 func (b *Bench) retract() error { return b.manifests().Retract(b.ctx) }
 
-// checkPublished: nobody else's takes its place. A source that keeps a hash alone refuses it.
+// checkPublished: no other manifest replaces it. A source that only stores a hash rejects another one.
 func (b *Bench) checkPublished(err error) {
 	b.Helper()
 	b.again(err, b.publish)
@@ -170,7 +170,7 @@ func (b *Bench) prepareReading() {
 	require.NoError(b, err)
 }
 
-// read asks all that there is to ask. A wrong answer is worse than none.
+// read calls every reading method. A wrong answer is worse than none.
 func (b *Bench) read() error {
 	src := b.Struck.(source.Ledger) //nolint:forcetypeassert // as above
 	names, named := src.Names(b.ctx)

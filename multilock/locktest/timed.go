@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// timedTests are for a source whose locks are released by time alone. What it
-// cannot do is tested to be refused.
+// timedTests are for a source whose locks are released by time alone. They test that what it cannot do
+// fails.
 func timedTests() []timedTest {
 	return []timedTest{
 		{"HeldNamesTheHolder", lasting, testHeldNamesTheHolder},
@@ -49,7 +49,7 @@ type timedTest struct {
 // lasting is longer than any test.
 func lasting(Fixture) time.Duration { return time.Hour }
 
-// brief is for tests that wait for its end.
+// brief is for tests that wait until the period is over.
 func brief(f Fixture) time.Duration { return f.ttl() }
 
 func runTimed(t *testing.T, f Fixture) {
@@ -78,8 +78,8 @@ func testTimedAcquisition(p *place) {
 	p.requireNames(a, "nightly", "weekly")
 }
 
-// testTimedReleaseFreesNothing: a holder that is done before its time stays the
-// last one for the rest of the period.
+// testTimedReleaseFreesNothing: if a holder releases the lock early, the lock stays held for the rest of
+// the period.
 func testTimedReleaseFreesNothing(p *place) {
 	src := p.open()
 	lock := p.try(src, "nightly", multilock.Options{})
@@ -117,7 +117,7 @@ func testTimedLockCannotBeBroken(p *place) {
 	}
 }
 
-// testTimedEnd holds a lock for longer than it lasts.
+// testTimedEnd holds a lock for longer than its period.
 func testTimedEnd(p *place) {
 	lock := p.wait(p.open(), "nightly", multilock.Options{})
 	select {
@@ -153,8 +153,8 @@ func testTimedRenewalProlongsNothing(p *place) {
 	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrReleased)
 }
 
-// timed takes a lock that nothing renews. On a machine that stood still while it
-// was taken it was over at once, and is taken again.
+// timed acquires a lock that is not renewed. If the machine stalled during the acquisition, the lock is
+// over at once, and is acquired again.
 func (p *place) timed(src source.Source, name string) source.Timed {
 	p.Helper()
 	contender, err := src.Contend(p.ctx, name, p.claim(), source.StalePolicy{})
@@ -170,12 +170,11 @@ func (p *place) timed(src source.Source, name string) source.Timed {
 	return timed
 }
 
-// testTimedSuccessor takes the lock over from a holder that says nothing, and from
-// one that gave it back.
+// testTimedSuccessor acquires the lock after a holder that did nothing, and after one that released it.
 func testTimedSuccessor(p *place) {
 	silent, released := p.timed(p.open(), "nightly"), p.timed(p.open(), "weekly")
 	if err := released.Release(p.ctx); err != nil {
-		require.ErrorIs(p, err, source.ErrOver) // the machine stood still for so long
+		require.ErrorIs(p, err, source.ErrOver) // the machine stalled for that long
 	}
 	p.wait(p.open(), "nightly", multilock.Options{})
 	require.Positive(p, silent.Ends().Elapsed(), "two had the lock at the same time")
@@ -183,9 +182,8 @@ func testTimedSuccessor(p *place) {
 	require.Positive(p, released.Ends().Elapsed(), "it was given to the next one before its time")
 }
 
-// testTimedExclusion has rivals that take the lock one after the other, and checks
-// what they believed. They do no work: on a machine that stands still that would be done
-// too late.
+// testTimedExclusion has rivals acquire the lock one after the other, and checks their events. They do no
+// work, because on a machine that stalls it would come too late.
 func testTimedExclusion(p *place) {
 	const rivals = 5
 	a := newArena(p)
@@ -200,7 +198,7 @@ func testTimedExclusion(p *place) {
 	a.check()
 }
 
-// testTimedFreeAgain: whoever watches for long enough learns that nobody has it.
+// testTimedFreeAgain: an observer that watches for long enough sees that the lock is free.
 func testTimedFreeAgain(p *place) {
 	lease := p.timed(p.open(), "nightly")
 	observer := p.observe(p.open(), "nightly", source.StalePolicy{})

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// Whatever somebody has put into a document, what is shown of it has a bounded length.
+// Whatever a document contains, the texts shown of it have a bounded length.
 func TestStrangersTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	long, most := strings.Repeat("x", 1<<20), 20<<10

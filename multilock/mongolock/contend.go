@@ -14,14 +14,14 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// contender is one contender's attempts at one lock. Each attempt has a token of
-// its own: a command may be carried out long after its connection was lost, and
-// must not bring a lock back to life that was given up, or broken, since.
+// contender makes one contender's attempts at one lock. Each attempt has a token of its own: a
+// command may take effect long after its connection was lost, and must not restore a lock that was
+// given up, or broken, since.
 type contender struct {
 	*remote.Contender
 	lock
-	doubted []string // tokens of attempts that may still be carried out
-	inPlace string   // one of them, which a look found in place
+	doubted []string // tokens of attempts that may still take effect
+	inPlace string   // one of them, which a look found in the document
 }
 
 // Contend implements source.Source.
@@ -33,8 +33,8 @@ func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, p
 	return c, err
 }
 
-// Attempt implements remote.Attempts: the one upsert that takes a lock. A document of that
-// _id which is not free makes it a duplicate.
+// Attempt implements remote.Attempts with the one upsert that acquires a lock. If a document with
+// that _id is not free, the upsert fails with a duplicate key.
 func (c *contender) Attempt(ctx context.Context) (source.Lease, error) {
 	if token := c.inPlace; token != "" {
 		c.inPlace = ""
@@ -75,7 +75,7 @@ func (c *contender) acquisition(token string) (bson.D, error) {
 	}
 	return bson.D{
 		{Key: "$set", Value: set},
-		{Key: "$unset", Value: bson.D{{Key: marksField, Value: ""}}}, // somebody may have unlocked by hand
+		{Key: "$unset", Value: bson.D{{Key: marksField, Value: ""}}}, // the lock may have been unlocked by hand
 		{Key: "$currentDate", Value: bson.D{{Key: acquiredField, Value: true}, {Key: seenField, Value: true}}},
 	}, nil
 }
@@ -86,9 +86,9 @@ func (c *contender) acquired(token string, since boottime.Instant) *lease {
 	return l
 }
 
-// adopt learns what became of an attempt whose reply was lost. It gives a sign of
-// life under the attempt's token: if that finds the lock, it is held, and silence
-// counts from now on. The error is remote.ErrAgain if the attempt is not in place.
+// adopt determines the outcome of an attempt whose reply was lost. It sends a heartbeat with the
+// attempt's token: if that finds the lock, the lock is held, and its validity counts from now on.
+// The error is remote.ErrAgain if the attempt did not take effect.
 func (c *contender) adopt(ctx context.Context, token string, cause error) (source.Lease, error) {
 	l := c.acquired(token, boottime.Now())
 	mine, err := l.Beat(ctx, c.src.timeout)
@@ -106,23 +106,23 @@ func (c *contender) adopt(ctx context.Context, token string, cause error) (sourc
 func (c *contender) See(ctx context.Context) (remote.Seen, error) {
 	seen, err := c.lock.See(ctx)
 	if seen.Ours = seen.Held && slices.Contains(c.doubted, c.doc.token()); seen.Ours {
-		c.inPlace = c.doc.token() // the next attempt will verify and take it
+		c.inPlace = c.doc.token() // the next attempt verifies it and takes it over
 	}
 	return seen, err
 }
 
-// withdrawal is how long the end of a contender may take, all in all.
+// withdrawal is the time limit for closing a contender.
 const withdrawal = 2 * time.Second
 
-// Close takes back what is in doubt. One that is carried out even later is free
-// after its TTL.
+// Close withdraws attempts whose outcome is unknown. A lock of an attempt that takes effect even
+// later is free after its TTL.
 func (c *contender) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawal-remote.Grace)
 	defer cancel()
 	var left error
 	for _, token := range c.doubted {
 		if _, _, left = c.unlock(ctx, withdrawal, c.by(token), freeing()); left != nil {
-			break // no server, for all of them
+			break // no server: the others would fail, too
 		}
 	}
 	c.doubted = nil

@@ -13,24 +13,24 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// The fields of a lock's document. _id and locked are those of the recipe that
-// others follow, too. A document that nobody holds has no other than these, and
-// only those that were needed before.
+// The fields of a lock's document. _id and locked are those of the recipe, which other programs
+// use, too. The document of a free lock has no other fields than these and those that were needed
+// before.
 const (
 	idField      = "_id"
 	lockedField  = "locked"  // false, or the token of the acquisition that holds the lock
 	groupField   = "group"   // missing in the default group
-	fenceField   = "fence"   // the last fencing number that was drawn; it only grows
+	fenceField   = "fence"   // the last fencing token; it only grows
 	resultField  = "result"  // how the last job ended
 	commitsField = "commits" // how often the result was changed; it only grows
-	brokenField  = "broken"  // the token of the last acquisition that was broken
-	// As long as somebody holds the lock:
-	heldField     = "held"     // who that is
-	acquiredField = "acquired" // since when, by the server's clock
-	seenField     = "seen"     // the last sign of life, by the server's clock
+	brokenField  = "broken"  // the token of the last broken lock
+	// While the lock is held:
+	heldField     = "held"     // the holder
+	acquiredField = "acquired" // the time of the acquisition, by the server's clock
+	seenField     = "seen"     // the last heartbeat, by the server's clock
 )
 
-// What is below "held".
+// The fields of "held".
 const (
 	versionField   = heldField + ".v"
 	holderField    = heldField + ".holder"
@@ -39,12 +39,12 @@ const (
 	jobField       = heldField + ".job"
 	keyDigestField = heldField + ".key_digest" // of the job's key
 	preparedField  = heldField + ".prepared"   // by the holder's clock
-	beatsField     = heldField + ".beats"      // how many signs of life there were
+	beatsField     = heldField + ".beats"      // the number of heartbeats
 	stepField      = heldField + ".step"       // the number of the last change by the holder: see remote.Changes
 	marksField     = heldField + ".groups"     // the process groups of the jobs
 )
 
-// held is the sub-document that says who holds a lock.
+// held is the sub-document that describes the holder of a lock.
 type held struct {
 	Version   int32         `bson:"v"`
 	Holder    bson.Raw      `bson:"holder"`
@@ -58,18 +58,18 @@ type held struct {
 	Groups    bson.RawValue `bson:"groups"`
 }
 
-// document is a lock's document as it was read.
+// document is a lock's document as read from the server.
 type document struct {
 	name   string
 	raw    bson.Raw
 	locked bson.RawValue // of type 0 if there is no such field
 	held   held
-	// By the server's clock, zero if they are not known.
+	// By the server's clock; zero if unknown.
 	acquired, seen time.Time
-	why            string // why held cannot be understood, "" if it can
+	why            string // why held cannot be read, "" if it can
 }
 
-// readDocument never fails: what it does not understand is held by somebody unknown.
+// readDocument never fails: the holder in an unreadable document is unknown.
 func readDocument(name string, raw bson.Raw) document {
 	d := document{name: name, raw: raw, locked: raw.Lookup(lockedField)}
 	if d.token() == "" {
@@ -83,23 +83,22 @@ func readDocument(name string, raw bson.Raw) document {
 		return d
 	}
 	if d.held.Beats <= 0 {
-		d.why = "its record counts no sign of life"
+		d.why = "its record counts no heartbeat"
 	}
 	return d
 }
 
 func unknownWhy(locked bson.RawValue) string {
 	if yes, ok := locked.BooleanOK(); ok && yes {
-		return "it was locked by a program that does not say who it is"
+		return "it was locked by a program that does not identify itself"
 	}
 	if locked.Type == 0 {
 		return "a document of that name is in the collection, and is not a lock"
 	}
-	return fmt.Sprintf("its field locked is %s, which says nothing", source.Printable(source.Shorten(locked.String(), source.MaxUser)))
+	return fmt.Sprintf("its field locked is %s, which is not known", source.Printable(source.Shorten(locked.String(), source.MaxUser)))
 }
 
-// free says that anybody may take the lock. It is what the filter of an
-// acquisition finds, and nothing else.
+// free reports whether the lock can be acquired. It is equivalent to the filter of an acquisition.
 func (d document) free() bool {
 	if d.raw == nil {
 		return true
@@ -108,7 +107,8 @@ func (d document) free() bool {
 	return ok && !locked
 }
 
-// token is that of the acquisition that holds the lock, "" if it is not one of ours.
+// token returns the token of the acquisition that holds the lock, "" if another program has locked
+// it.
 func (d document) token() string {
 	token, _ := d.locked.StringValueOK()
 	return token
@@ -120,11 +120,11 @@ func (d document) record() source.Record {
 	}
 	h := d.held
 	r := remote.Record{Version: int(h.Version), Token: d.token(), TTL: h.TTL, Heartbeat: h.Heartbeat, Job: h.Job, KeyDigest: h.KeyDigest, Prepared: h.Prepared, Groups: groupsIn(h.Groups)}
-	_ = fromBSON(h.Holder, &r.Holder) // who is not told is nobody whom multilock has written
+	_ = fromBSON(h.Holder, &r.Holder) // without a holder Read reports a foreign record
 	return r.Read(d.name)
 }
 
-// groupsIn are the groups of a mark, and one more than can be if there are more.
+// groupsIn returns the groups of a mark, one more than the maximum if there are more.
 func groupsIn(mark bson.RawValue) (groups []process.Group) {
 	array, _ := mark.ArrayOK()
 	values, _ := array.Values()
@@ -137,7 +137,7 @@ func groupsIn(mark bson.RawValue) (groups []process.Group) {
 	return groups
 }
 
-// claimed is what an acquisition sets.
+// claimed returns the fields that an acquisition sets.
 func claimed(token string, claim source.Claim) (bson.D, error) {
 	holder, err := toBSON(claim.Holder.Bounded())
 	if err != nil {
@@ -160,7 +160,7 @@ func claimed(token string, claim source.Claim) (bson.D, error) {
 	return set, nil
 }
 
-// freeing is the update that ends the holding of a lock, and what else it is to leave.
+// freeing returns the update that frees a lock, with more fields to set.
 func freeing(more ...bson.E) bson.D {
 	return bson.D{
 		{Key: "$set", Value: append(bson.D{{Key: lockedField, Value: false}}, more...)},
@@ -168,8 +168,7 @@ func freeing(more ...bson.E) bson.D {
 	}
 }
 
-// toBSON gives a value the shape that it has in JSON: what is in the database reads
-// like what --json prints.
+// toBSON converts a value by way of its JSON, so that documents have the field names of --json.
 func toBSON(value any) (bson.D, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -184,7 +183,7 @@ func toBSON(value any) (bson.D, error) {
 
 var errNoDocument = errors.New("it is not a document")
 
-// toJSON is the way back.
+// toJSON reverses the conversion to BSON.
 func toJSON(raw bson.Raw) ([]byte, error) {
 	if raw.Validate() != nil {
 		return nil, errNoDocument
@@ -196,7 +195,7 @@ func toJSON(raw bson.Raw) ([]byte, error) {
 	return text, nil
 }
 
-// fromBSON reads what toBSON wrote.
+// fromBSON decodes a value that toBSON encoded.
 func fromBSON(raw bson.Raw, value any) error {
 	text, err := toJSON(raw)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// FuzzDocument: whatever is in the collection, a document is free, or it is held: by
-// somebody who is known, or by somebody unknown.
+// FuzzDocument: any document in the collection is either free or held: by a known or by an unknown
+// process.
 func FuzzDocument(f *testing.F) {
 	claim := source.Claim{Holder: source.Holder{Identity: process.Identity{Host: "h1", PID: 7}}, TTL: time.Minute, Heartbeat: time.Second}
 	set, err := claimed("token", claim)
@@ -47,7 +47,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// unfolded is the document that an update with dotted names makes.
+// unfolded returns the document that an update with dotted names creates.
 func unfolded(set bson.D) bson.D {
 	var top, below bson.D
 	for _, e := range set {
@@ -77,8 +77,8 @@ func TestClaimComesBack(t *testing.T) {
 	require.Equal(t, "token", record.Token)
 }
 
-// A page of the history gives no more than it has, and a register a value with a number, whoever
-// wrote the document.
+// A page of the history returns no more events than it has, and a register a value with a number,
+// whatever program wrote the document.
 func FuzzPage(f *testing.F) {
 	add := func(doc bson.D) {
 		raw, err := bson.Marshal(doc)

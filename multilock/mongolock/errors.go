@@ -24,9 +24,8 @@ const (
 	codeReadOnlyView     = 166
 )
 
-// inDoubt says that a write may have been carried out, may be later on, or may be
-// rolled back. It is in doubt unless the server said that the statement itself was
-// refused, or was never sent.
+// inDoubt reports whether a write may have taken effect, may do so later, or may be rolled back. It
+// does unless the server rejected the statement itself, or the statement was never sent.
 func inDoubt(err error) bool {
 	switch {
 	case err == nil, unsent(err), errors.Is(err, mongo.ErrNoDocuments), errors.Is(err, source.ErrInvalid):
@@ -43,19 +42,19 @@ func inDoubt(err error) bool {
 	return true
 }
 
-// definite knows refusals of a whole command that come before it changes anything,
-// and those of findAndModify, whose statement's own errors come as the command's.
+// definite recognises commands that were rejected before they changed anything, and errors of
+// findAndModify's statement, which come as the command's.
 func definite(err mongo.CommandError) bool {
 	if err.Code == 0 || interrupted(err) || err.HasErrorLabel("NetworkError") {
 		return false
 	}
-	return mongo.IsDuplicateKeyError(err) || mayNot(err) || !err.HasErrorLabel("RetryableWriteError")
+	return mongo.IsDuplicateKeyError(err) || isUnauthorized(err) || !err.HasErrorLabel("RetryableWriteError")
 }
 
-// interrupted knows what a server answers whose state changed in the middle of a
-// command, and what it answers when a command's time was over. One that is not the
-// primary has surely changed nothing; but its answer may be that to a repetition by
-// the driver, which does not tell what became of the first attempt.
+// interrupted recognises the errors of a server whose state changed in the middle of a command, and
+// of a command whose time was over. A server that is not the primary has surely changed nothing;
+// but its reply may be to a retry by the driver, so that the outcome of the first attempt is
+// unknown.
 func interrupted(err mongo.ServerError) bool {
 	const (
 		hostUnreachable, hostNotFound, networkTimeout, maxTime    = 6, 7, 89, 50
@@ -76,21 +75,21 @@ func interrupted(err mongo.ServerError) bool {
 	return false
 }
 
-// unsent says that no server was found to send a command to. (A repetition that
-// finds none is reported with the error of the first attempt.)
+// unsent reports that no server was found to send a command to. (If a retry finds none, the driver
+// returns the error of the first attempt.)
 func unsent(err error) bool {
 	var none topology.ServerSelectionError
 	return errors.As(err, &none) || errors.Is(err, mongo.ErrClientDisconnected)
 }
 
-// mayNot says that the user has not the right to do something.
-func mayNot(err error) bool {
+// isUnauthorized reports that the user lacks a privilege.
+func isUnauthorized(err error) bool {
 	var told mongo.ServerError
 	return errors.As(err, &told) && told.HasErrorCode(codeUnauthorized)
 }
 
-// taken says that a document of that _id exists. A duplicate in another unique
-// index is not that, and says nothing about the lock.
+// taken reports that a document with that _id exists. A duplicate in another unique index does not
+// count, and means nothing for the lock.
 func taken(err error) bool {
 	if !mongo.IsDuplicateKeyError(err) {
 		return false
@@ -99,17 +98,16 @@ func taken(err error) bool {
 	return !strings.Contains(text, "index: ") || strings.Contains(text, "index: _id_")
 }
 
-// opError names the step in which err came up, and what to do about it.
+// opError names the step that failed, and adds a hint.
 func (s *server) opError(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: explained(err), Hint: s.hint(err)})
+	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: describeHosts(err), Hint: s.hint(err)})
 }
 
-// explained is a server selection error in words for people: the hosts, and what each of them
-// had to say.
-func explained(err error) error {
+// describeHosts rewrites a server selection error for users: the hosts, and the error of each.
+func describeHosts(err error) error {
 	var none topology.ServerSelectionError
 	if errors.As(err, new(*remote.Unreachable)) || !errors.As(err, &none) {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/mongolock"
 )
 
-// A service lets each user publish one thing at a time, whichever of its instances
-// gets the requests. There is a lock for every user.
+// A service lets each user publish one thing at a time, whichever of its instances gets the
+// requests. There is a lock for every user.
 func Example() {
 	var database *mongo.Database // the service's own
 
@@ -39,7 +39,7 @@ func Example() {
 	_ = publish(context.Background(), "ada")
 }
 
-// The same for who would rather wait than be refused.
+// The same for a request that waits instead of failing.
 func Example_wait() {
 	locks, err := mongolock.Open(mongolock.Options{
 		Place: mongolock.Place{URL: "mongodb://db1.example.org,db2.example.org/shop.locks?replicaSet=rs0"},
@@ -56,6 +56,6 @@ func Example_wait() {
 	}
 }
 
-// process is what must not be done for one user twice at a time: resize what was
-// uploaded, have it checked, show it.
+// process must not run twice at a time for one user: it resizes the upload, has it checked, and
+// shows it.
 func process(ctx context.Context) error { return ctx.Err() }

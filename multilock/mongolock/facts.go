@@ -11,24 +11,23 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// facts are what the server says about itself. They are asked for once.
+// facts are the properties of the server. They are requested once.
 type facts struct {
 	version    string
 	replicated bool   // a replica set, or a sharded cluster of them
-	kind       string // for people
+	kind       string // for messages
 	sharded    bool
-	indexed    bool  // the index was asked for
-	unindexed  error // why there is none
+	indexed    bool  // the index was requested
+	unindexed  error // why that failed
 }
 
-// ready finds out whether the server can hold locks, before anything is entrusted
-// to it.
+// ready checks whether the server can hold locks, before the first other command.
 func (s *server) ready(ctx context.Context) (facts, error) {
 	return s.facts.Learn(ctx, func() (facts, error) { return s.ask(ctx) })
 }
 
-// readyToWrite also sees to the index. It is made by who needs a lock: looking
-// leaves no traces.
+// readyToWrite also makes the index. Only contenders and Examine call it, because observing leaves
+// no traces.
 func (s *server) readyToWrite(ctx context.Context) (facts, error) {
 	return s.facts.Learn(ctx, func() (facts, error) { return s.ask(ctx) }, func(f *facts) error { return s.makeIndex(ctx, f) })
 }
@@ -44,14 +43,14 @@ func (s *server) ask(ctx context.Context) (facts, error) {
 		})
 	})
 	if err != nil {
-		return facts{}, s.opError(ctx, "ask the server who it is", "", err)
+		return facts{}, s.opError(ctx, "identify the server", "", err)
 	}
 	if build.FerretDB != "" && !s.serial {
 		return facts{}, s.refuse("this server is FerretDB " + build.FerretDB + ", which does not update a document in one step, so that two could hold a lock; use MongoDB")
 	}
 	hello, err := s.hello(ctx)
 	if err != nil {
-		return facts{}, s.opError(ctx, "ask the server who it is", "", err)
+		return facts{}, s.opError(ctx, "identify the server", "", err)
 	}
 	if err := s.repeat(ctx, s.timeout, s.checkCollection); err != nil {
 		return facts{}, s.opError(ctx, "look at the collection", "", err)
@@ -61,7 +60,7 @@ func (s *server) ask(ctx context.Context) (facts, error) {
 	return f, nil
 }
 
-// greeting is what matters of the reply to hello.
+// greeting is the relevant part of the reply to hello.
 type greeting struct {
 	SetName   string    `bson:"setName"`
 	Message   string    `bson:"msg"`
@@ -85,11 +84,11 @@ func (g greeting) facts() facts {
 	return facts{kind: "a standalone server"}
 }
 
-// checkCollection refuses collections that cannot keep one document for each name.
-// Who may not ask is not kept from locking.
+// checkCollection rejects collections that cannot keep one document for each name. A user without
+// the privilege to list collections can lock nevertheless.
 func (s *server) checkCollection(ctx context.Context) error {
 	specs, err := s.database.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: s.name}})
-	if mayNot(err) {
+	if isUnauthorized(err) {
 		return nil
 	}
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *server) checkCollection(ctx context.Context) error {
 	return nil
 }
 
-// unfit says why a collection cannot hold locks, "" if it can.
+// unfit returns why a collection cannot hold locks, "" if it can.
 func unfit(spec mongo.CollectionSpecification) string {
 	if spec.Type != "collection" && spec.Type != "" {
 		return "it is a " + spec.Type + "; choose a plain collection"
@@ -121,11 +120,10 @@ func (s *server) refuse(why string) error {
 	return &source.InvalidError{What: "source", Got: s.public, Why: why}
 }
 
-// makeIndex makes the index that finds the locks that are held, and the results, of
-// a group among many. Nothing is decided by it: a user who may not make one, or a
-// server that refuses, only makes looking slower. The same goes for one that does not
-// answer: where there are documents already, a replica set waits for all its members
-// with that answer, those that are down as well.
+// makeIndex makes the index for queries of held locks, and of results, by group. Correctness does
+// not depend on it: without the privilege, or if the server rejects it, observing is slower. The
+// same holds if the server does not answer: in a collection with documents, a replica set waits for
+// all its members before it answers, including those that are down.
 func (s *server) makeIndex(ctx context.Context, f *facts) error {
 	if f.indexed {
 		return nil

@@ -90,7 +90,7 @@ func TestTaken(t *testing.T) {
 		return mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 11000, Message: text}}}
 	}
 	require.True(t, taken(written("E11000 duplicate key error collection: jobs.locks index: _id_ dup key: { _id: \"nightly\" }")))
-	require.True(t, taken(written("E11000 duplicate key error"))) // whatever says so little
+	require.True(t, taken(written("E11000 duplicate key error"))) // an error without details counts
 	require.False(t, taken(written("E11000 duplicate key error collection: jobs.locks index: owner_1 dup key: { owner: null }")))
 	require.False(t, taken(mongo.CommandError{Code: codeUnauthorized}))
 	require.False(t, taken(nil))

@@ -12,12 +12,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// follower reads the pages of a history one after the other.
+// follower reads the pages of a history one after another.
 type follower struct {
 	src   *Source
 	since time.Time
-	page  int64 // the one that is being read, 0 before the first
-	read  int   // how many of its events were read
+	page  int64 // the current page, 0 before the first
+	read  int   // number of its events that were read
 }
 
 // Follow implements source.Journal.
@@ -25,8 +25,7 @@ func (s *Source) Follow(since time.Time) source.Follower {
 	return &follower{src: s, since: since}
 }
 
-// Next implements source.Follower. If there is nothing new, that takes one
-// request.
+// Next implements source.Follower. If there are no new events, it takes one request.
 func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 	for {
 		found, err := f.find(ctx)
@@ -42,14 +41,13 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 	}
 }
 
-// find gets the first page with something new in it: the present one if it has
-// grown, or one behind it.
+// find returns the first page with new events: the current one if it has grown, or a later one.
 func (f *follower) find(ctx context.Context) (page, error) {
 	filter := f.src.pagesFrom(f.page + 1)
 	switch {
-	case f.page == 0: // old pages are left out at the server
+	case f.page == 0: // the server skips old pages
 		filter = append(filter, bson.E{Key: lastField, Value: bson.D{{Key: "$gte", Value: f.since.Truncate(time.Millisecond)}}})
-	case f.read < pageSize: // it may still grow, and none is begun before it is full
+	case f.read < pageSize: // it may still grow, and no later one exists before it is full
 		filter = bson.D{{Key: "$or", Value: bson.A{
 			bson.D{{Key: idField, Value: f.src.pageID(f.page)}, {Key: countField, Value: bson.D{{Key: "$gt", Value: f.read}}}},
 			filter,
@@ -64,8 +62,8 @@ func (f *follower) find(ctx context.Context) (page, error) {
 	return readPage(found), err
 }
 
-// take notes how far the history was read. A page whose count is not that of its
-// events was written by somebody else: the count decides whether there is more.
+// take records how far the history was read. If the count of a page differs from the number of its
+// events, another program wrote it: the count decides whether there is more.
 func (f *follower) take(found page) []source.Event {
 	number, skip := f.src.pageNumber(found.id), f.read
 	if number != f.page {

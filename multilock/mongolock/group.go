@@ -9,10 +9,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// separator stands between group and name in an _id. Neither can have one.
+// separator separates group and name in an _id. Neither can contain it.
 const separator = "/"
 
-// id is the _id of a lock. In the default group it is the name.
+// id returns the _id of a lock. In the default group it is the name.
 func (s *Source) id(name string) string {
 	if s.Group() == "" {
 		return name
@@ -20,8 +20,8 @@ func (s *Source) id(name string) string {
 	return s.Group() + separator + name
 }
 
-// nameOf is the name of the lock with this _id; ok is false for what cannot be a
-// lock of the group.
+// nameOf returns the name of the lock with this _id; ok is false if it cannot be a lock of the
+// group.
 func (s *Source) nameOf(id bson.RawValue) (name string, ok bool) {
 	text, ok := id.StringValueOK()
 	if !ok {
@@ -35,8 +35,8 @@ func (s *Source) nameOf(id bson.RawValue) (name string, ok bool) {
 	return text, s.CheckName(text) == nil
 }
 
-// ofGroup is the filter for the documents of the group. null also finds those
-// without the field.
+// ofGroup returns the filter for the documents of the group. null also matches documents without
+// the field.
 func (s *Source) ofGroup(more ...bson.E) bson.D {
 	group := bson.E{Key: groupField}
 	if s.Group() != "" {
@@ -47,11 +47,10 @@ func (s *Source) ofGroup(more ...bson.E) bson.D {
 
 var _ source.Group = (*Source)(nil)
 
-// Vacant implements source.Group, with one query that looks for a lock that is
-// not free. It sees everything that was acknowledged before. All tokens of a group
-// lie next to each other in an index; that none is there is found out in one step,
-// and so at one instant. (A group without that index is read document by document,
-// and so not at one instant: see Examine.)
+// Vacant implements source.Group with one query for a lock that is not free. It sees everything
+// that was acknowledged before. All tokens of a group are adjacent in an index, so that their
+// absence is determined in one step, and so at one instant. (Without that index the documents of a
+// group are read one by one, and so not at one instant: see Examine.)
 func (s *Source) Vacant(ctx context.Context) (bool, error) {
 	vacant := false
 	err := s.command(ctx, "ask whether the lock group is empty", "", func(ctx context.Context, f facts) error {
@@ -66,8 +65,8 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 
 var _ source.Ledger = (*Source)(nil)
 
-// Revision implements source.Ledger: the sum of counters that every commit and
-// every removal adds one to. It needs no clock.
+// Revision implements source.Ledger: the sum of counters that every commit and every removal
+// increments. It needs no clock.
 func (s *Source) Revision(ctx context.Context) (string, error) {
 	revision := ""
 	err := s.command(ctx, "look at the results", "", func(ctx context.Context, f facts) error {
@@ -76,7 +75,7 @@ func (s *Source) Revision(ctx context.Context) (string, error) {
 			return err
 		}
 		defer sum.Close(ctx) //nolint:errcheck // only read from
-		revision = ""        // of no documents there is no sum
+		revision = ""        // without documents there is no sum
 		if sum.Next(ctx) {
 			revision = sum.Current.Lookup("sum").String()
 		}

@@ -11,13 +11,13 @@ import (
 
 var _ source.GroupLister = (*Source)(nil)
 
-// Groups implements source.GroupLister: each document of the collection tells its group.
+// Groups implements source.GroupLister: each document of the collection names its group.
 func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	held := map[string]int{}
 	err := s.command(ctx, "list the lock groups", "", func(ctx context.Context, f facts) error {
 		clear(held)
 		locks := s.reading(locksSuffix, f, settled)
-		for _, filter := range []bson.D{{}, {isHeld()}} { // all groups, and those of what is held
+		for _, filter := range []bson.D{{}, {isHeld()}} { // all groups, and those with held locks
 			found, err := locks.Aggregate(ctx, countByGroup(filter))
 			if err != nil {
 				return err

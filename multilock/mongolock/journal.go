@@ -20,30 +20,29 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// The history of a group is a row of pages, documents of the collection
-// COLLECTION.history that are numbered from 1. All hosts add their events to the end
-// of the last page; when that is full, the next one is begun. The server does one
-// update of a document after the other, so that the events have one order, which
-// never changes: whoever follows them only needs to remember where it was.
+// The history of a group is a series of pages, documents of the collection COLLECTION.history that
+// are numbered from 1. All hosts append their events to the last page; when it is full, the next
+// page is started. The server serialises the updates of a document, so the events have one order,
+// which never changes: a follower only needs to remember its position.
 
 const (
 	eventsField = "events"
-	countField  = "n"    // how many events the page has
+	countField  = "n"    // the number of its events
 	lastField   = "last" // the time of its latest event, by the writer's clock
-	touchField  = "at"   // when it was written to, by the server's clock
+	touchField  = "at"   // when it was last written, by the server's clock
 )
 
-// pageSize is how many events fill a page. A page is read as a whole.
+// pageSize is the number of events after which a page is full. A page is read as a whole.
 const pageSize = 64
 
 // page is a document of the history.
 type page struct {
 	id     string
-	count  int64 // of its events, as the page says
+	count  int64 // the page's own count of its events
 	events []bson.RawValue
 }
 
-// readPage never fails: a page that somebody else wrote has no events.
+// readPage never fails: an unreadable page has no events.
 func readPage(raw bson.Raw) page {
 	var p page
 	p.id, _ = raw.Lookup(idField).StringValueOK()
@@ -61,15 +60,14 @@ type writer struct {
 	used time.Time
 }
 
-// remembered is for how long a page is taken for the last one. Who comes back later
-// looks anew: pages that have filled up since may have been removed, and must not be
-// begun once more.
+// remembered is how long the number of the last page is trusted. Later it is read again: pages that
+// have filled up since may have been removed, and must not be created again.
 const remembered = time.Minute
 
 var _ source.Journal = (*Source)(nil)
 
-// Record implements source.Journal. An event whose reply is lost is recorded
-// once more: it may be there twice.
+// Record implements source.Journal. An event whose reply is lost is written again, and may be
+// recorded twice.
 func (s *Source) Record(ctx context.Context, events []source.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -116,7 +114,7 @@ func (s *Source) append(ctx context.Context, events []source.Event) error {
 	}
 }
 
-// addition is the update that adds events to a page.
+// addition returns the update that adds events to a page.
 func addition(events []source.Event) (bson.D, error) {
 	var list bson.A
 	for _, e := range events {
@@ -134,9 +132,9 @@ func addition(events []source.Event) (bson.D, error) {
 	}, nil
 }
 
-// addTo adds to a page that is not full, or begins it. One that is full is there,
-// and not found, and so a duplicate; one that somebody else has begun at the same
-// moment is a duplicate, too, and is found when it is looked for again.
+// addTo adds to a page that is not full, or creates it. If it is full, the filter does not match,
+// and the upsert fails with a duplicate key; if another process has created it at the same moment,
+// the upsert fails, too, and the second update matches.
 func (s *Source) addTo(ctx context.Context, number int64, update bson.D) error {
 	limited, cancel := s.within(ctx, s.timeout)
 	defer cancel()
@@ -156,7 +154,7 @@ func (s *Source) addTo(ctx context.Context, number int64, update bson.D) error {
 	return nil
 }
 
-// lastPage is the number of the last page, as far as is known.
+// lastPage returns the number of the last page, as far as is known.
 func (s *Source) lastPage(ctx context.Context) (int64, error) {
 	w := &s.writer
 	if w.page > 0 && time.Since(w.used) < remembered {
@@ -175,7 +173,7 @@ func (s *Source) lastPage(ctx context.Context) (int64, error) {
 	return w.page, nil
 }
 
-// pageID orders like the numbers do.
+// pageID sorts like the numbers.
 func (s *Source) pageID(number int64) string {
 	return fmt.Sprintf("%s%s%012d", s.Group(), separator, number)
 }
@@ -188,8 +186,8 @@ func (s *Source) pageNumber(id string) int64 {
 	return number
 }
 
-// pagesFrom finds the pages of the group from a number on. A colon comes behind all
-// digits. What has no number for an _id is nobody's page, wherever it comes in the order.
+// pagesFrom returns the filter for the pages of the group from a number on. A colon sorts after all
+// digits. The regular expression excludes documents that sort among them but have no number.
 func (s *Source) pagesFrom(number int64) bson.D {
 	return bson.D{{Key: idField, Value: bson.D{
 		{Key: "$gte", Value: s.pageID(number)}, {Key: "$lt", Value: s.Group() + separator + ":"},
@@ -197,14 +195,14 @@ func (s *Source) pagesFrom(number int64) bson.D {
 	}}}
 }
 
-// History implements source.Journal, oldest first. A page is read after the other.
+// History implements source.Journal, oldest first. It reads one page after another.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	pages := s.Follow(since)
 	return remote.InOrder(func() ([]source.Event, error) { return pages.Next(ctx) })
 }
 
-// since are the page's events behind the first few, from a moment on. What cannot be
-// understood is left out.
+// since returns the page's events after the first skip, from a moment on. Unreadable events are
+// left out.
 func (p page) since(skip int, moment time.Time) []source.Event {
 	var events []source.Event
 	for _, value := range p.events[min(skip, len(p.events)):] {

@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// lease is a lock that is held. Every write has its token in the filter.
+// lease is a held lock. Every write has its token in the filter.
 type lease struct {
 	*remote.Lease
 	lock
@@ -30,7 +30,7 @@ var errGone = errors.New("its token is not in the document any more: the lock wa
 // Gone implements remote.Hold.
 func (l *lease) Gone() error { return errGone }
 
-// living is a sign of life, and perhaps other numbers that grow.
+// living returns the update of a heartbeat, which can increment more counters.
 func living(more ...bson.E) bson.D {
 	return bson.D{
 		{Key: "$inc", Value: append(bson.D{{Key: beatsField, Value: int64(1)}}, more...)},
@@ -38,7 +38,7 @@ func living(more ...bson.E) bson.D {
 	}
 }
 
-// Beat implements remote.Hold. A lock whose TTL is below four seconds has fewer tries.
+// Beat implements remote.Hold. With a TTL below four seconds there is less time for retries.
 func (l *lease) Beat(ctx context.Context, limit time.Duration) (mine bool, err error) {
 	err = l.src.repeat(ctx, limit, func(ctx context.Context) (err error) {
 		mine, err = l.src.update(ctx, l.by(l.token), living())
@@ -52,7 +52,7 @@ func (l *lease) Free(ctx context.Context) (remote.Freed, error) {
 	return l.free(ctx, "release", l.token, l.by(l.token), freeing())
 }
 
-// update changes the document that a filter finds, and says whether there was one.
+// update changes the document that matches a filter, and reports whether there was one.
 func (s *server) update(ctx context.Context, filter, change bson.D) (matched bool, err error) {
 	result, err := s.collection(locksSuffix).UpdateOne(ctx, filter, change)
 	if err != nil {
@@ -61,22 +61,22 @@ func (s *server) update(ctx context.Context, filter, change bson.D) (matched boo
 	return result.MatchedCount == 1, nil
 }
 
-// updateWithin does so in a limited time.
+// updateWithin is update with a time limit.
 func (s *server) updateWithin(ctx context.Context, limit time.Duration, filter, change bson.D) (matched bool, err error) {
 	limited, cancel := s.within(ctx, limit)
 	defer cancel()
 	return s.update(limited, filter, change)
 }
 
-// Write implements remote.Hold. The last result of a name is a field of the lock's own document: nobody
-// can take the lock and not see it.
+// Write implements remote.Hold. The last result of a name is a field of the lock's own document, so
+// no process can acquire the lock without seeing it.
 func (l *lease) Write(ctx context.Context, op string, c remote.Change) (shown remote.Shown, err error) {
 	update, content, err := writing(c)
 	if err != nil {
 		return shown, l.src.opError(ctx, op, l.name, err)
 	}
 	filter, matched := l.by(l.token, bson.E{Key: stepField, Value: c.Before}), false
-	for range maxDoubts { // each has its own time, for the driver may use up all of it
+	for range maxDoubts { // each has its own time limit, because the driver may use up all of it
 		if matched, err = l.src.updateWithin(ctx, l.src.timeout, filter, update); !inDoubt(err) {
 			break
 		}
@@ -97,7 +97,7 @@ func (l *lease) Write(ctx context.Context, op string, c remote.Change) (shown re
 	return shown, l.src.opError(ctx, op, l.name, err)
 }
 
-// writing is the update that makes a change, and the result that it stores, nil for none.
+// writing returns the update that makes a change, and the result that it stores, nil for none.
 func writing(c remote.Change) (update bson.D, content bson.Raw, err error) {
 	set, count := bson.D{{Key: stepField, Value: c.Record.Step}}, bson.E{Key: "$inc", Value: bson.D{{Key: commitsField, Value: int64(1)}}}
 	groups, err := marks(c.Record.Groups)
@@ -129,7 +129,7 @@ func marks(groups []process.Group) (bson.A, error) {
 	return list, nil
 }
 
-// resultToBSON gives a result the shape that it has in JSON.
+// resultToBSON converts a result from JSON.
 func resultToBSON(text []byte) (bson.Raw, error) {
 	document, err := toBSON(json.RawMessage(text))
 	if err != nil {
@@ -138,16 +138,16 @@ func resultToBSON(text []byte) (bson.Raw, error) {
 	return bson.Marshal(document)
 }
 
-// ReadResult implements remote.Hold. It is a sign of life that brings the document along: one
-// command shows the result, and that the lock is still held.
+// ReadResult implements remote.Hold. A heartbeat returns the document: one command reads the result
+// and verifies that the lock is still held.
 func (l *lease) ReadResult(ctx context.Context) (result []byte, mine bool, err error) {
 	doc, mine, err := l.fetch(ctx, "ask for the result", living())
 	return resultIn(doc), mine, err
 }
 
-// Fence implements source.Lease: the number is a counter in the lock's document,
-// which stays when the lock is released or broken. Drawing one is a sign of life. A
-// number whose reply was lost is nobody's.
+// Fence implements source.Lease: the number is a counter in the lock's document, which stays when
+// the lock is released or broken. Incrementing it is a heartbeat. A number whose reply was lost is
+// not used.
 func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
 	const op = "draw a fence number"
 	err = l.While(func() (mine bool, err error) {
@@ -159,7 +159,7 @@ func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
 		if !ok || drawn <= 0 {
 			return true, &source.OpError{
 				Source: pkg, Op: op, Name: l.name, Err: errNoNumber,
-				Hint: "somebody else has written there; set it to a number larger than any that was used",
+				Hint: "another program has written there; set it to a number larger than any that was used",
 			}
 		}
 		number = uint64(drawn)
@@ -170,9 +170,9 @@ func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
 
 var errNoNumber = errors.New("the field " + fenceField + " of its document is not a positive number")
 
-// fetch makes a change that does no harm if it is made twice, and returns the whole
-// document after it. That the majority acknowledged it proves that this was the
-// newest state: a primary that was replaced without knowing gets no such answer.
+// fetch makes an idempotent change, and returns the whole document after it. The majority's
+// acknowledgement proves that this was the newest state: a primary that was replaced without
+// knowing it gets none.
 func (l *lease) fetch(ctx context.Context, op string, update bson.D) (doc bson.Raw, mine bool, err error) {
 	after := options.FindOneAndUpdate().SetReturnDocument(options.After)
 	err = l.src.repeat(ctx, l.src.timeout, func(ctx context.Context) (err error) {

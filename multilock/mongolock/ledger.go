@@ -21,13 +21,13 @@ func (s *Source) Results(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the results", everChanged(), bson.E{Key: resultField, Value: bson.D{{Key: "$exists", Value: true}}})
 }
 
-// everChanged finds the documents that have, or had, a result. There is an index.
+// everChanged matches the documents that have, or had, a result. It uses the index.
 func everChanged() bson.E {
 	return bson.E{Key: commitsField, Value: bson.D{{Key: "$gt", Value: 0}}}
 }
 
-// resultIn is the result in a lock's document, as JSON, nil if there is none. What is no document
-// is a result that cannot be understood.
+// resultIn returns the result in a lock's document as JSON, nil if there is none. If the field is
+// not a document, the text is empty: an unreadable result.
 func resultIn(doc bson.Raw) []byte {
 	value, err := doc.LookupErr(resultField)
 	if doc == nil || err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// The manifest of a group is a document of the collection COLLECTION.groups, which
-// is inserted once and never changed.
+// The manifest of a group is a document of the collection COLLECTION.groups, which is inserted once
+// and never changed.
 
 var (
 	_ source.ManifestStore = (*Source)(nil)
@@ -24,11 +24,11 @@ var (
 
 const manifestField = "manifest"
 
-// maxManifest leaves room in a document, which has a limit of 16 MiB.
+// maxManifest leaves room in a document, which is limited to 16 MiB.
 const maxManifest = 16<<20 - 4<<10
 
-// Publish implements source.ManifestStore. The one command that inserts the manifest
-// where there is none returns the one that is there then.
+// Publish implements source.ManifestStore. One command inserts the manifest if there is none, and
+// returns the current one.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	if err := remote.CheckManifest(manifest, maxManifest, "a document of MongoDB"); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	var current []byte
 	err := s.command(ctx, "publish the manifest", "", func(ctx context.Context, _ facts) (err error) {
 		current, err = s.publish(ctx, manifest)
-		if mongo.IsDuplicateKeyError(err) { // of two that insert at the same time, one may be told of a duplicate
+		if mongo.IsDuplicateKeyError(err) { // one of two concurrent inserts may fail
 			current, err = s.publish(ctx, manifest)
 		}
 		return err
@@ -86,7 +86,8 @@ func (s *Source) Retract(ctx context.Context) error {
 	})
 }
 
-// ofManifest finds the group's manifest. A slash cannot be the name of a group.
+// ofManifest returns the filter for the group's manifest. The default group uses a slash, which
+// cannot be the name of a group.
 func (s *Source) ofManifest() bson.D {
 	if s.Group() == "" {
 		return bson.D{{Key: idField, Value: separator}}

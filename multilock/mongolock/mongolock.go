@@ -15,12 +15,12 @@ import (
 
 const pkg = "mongolock"
 
-// Options say where the locks live, and which are meant. The default group, "", is the one
-// that they share with programs which know no groups.
+// Options select the location and the group of locks. The default group, "", is shared with
+// programs that do not know groups.
 type Options = remote.Options[Place]
 
-// Source is the locks of one group in one collection, and the results of the jobs
-// that ran under them.
+// Source has the locks of one group in one collection, and the results of the jobs that ran under
+// them.
 type Source struct {
 	remote.Member
 	*server
@@ -33,9 +33,8 @@ var (
 	_ source.NameChecker = (*Source)(nil)
 )
 
-// Open prepares to use the locks of a group. It does not talk to the server: the
-// first call that needs it does. The error is source.ErrInvalid for a place or a
-// group that cannot be used.
+// Open prepares to use the locks of a group. It does not connect to the server: the first call that
+// needs it does. The error is source.ErrInvalid for a location or a group that cannot be used.
 func Open(opt Options) (*Source, error) {
 	member, err := opt.Join(pkg)
 	if err != nil {
@@ -48,8 +47,8 @@ func Open(opt Options) (*Source, error) {
 	return &Source{Member: member, server: server}, nil
 }
 
-// Close ends the connections that Open has made. Locks that were acquired through
-// the source stay held, and can be neither renewed nor released any more.
+// Close closes the connections of Open. Locks that were acquired through the source stay held, and
+// can no longer be renewed or released.
 func (s *Source) Close() error { return s.disconnect() }
 
 // Names implements source.Source.
@@ -57,12 +56,12 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the locks", isHeld())
 }
 
-// isHeld finds all that is not free, whoever holds it.
+// isHeld matches all locks that are not free, including those of other programs.
 func isHeld() bson.E {
 	return bson.E{Key: lockedField, Value: bson.D{{Key: "$ne", Value: false}}}
 }
 
-// list gives the names of the group's documents that a filter finds, sorted.
+// list returns the names of the group's documents that match a filter, sorted.
 func (s *Source) list(ctx context.Context, op string, filter ...bson.E) ([]string, error) {
 	var names []string
 	err := s.command(ctx, op, "", func(ctx context.Context, f facts) error {
@@ -79,8 +78,7 @@ func (s *Source) list(ctx context.Context, op string, filter ...bson.E) ([]strin
 	return names, nil
 }
 
-// each calls visit with the name of every lock that a filter finds, until it
-// returns false.
+// each calls visit with the name of every lock that matches a filter, until visit returns false.
 func (s *Source) each(ctx context.Context, from *mongo.Collection, filter bson.D, visit func(name string) bool) error {
 	found, err := from.Find(ctx, filter, options.Find().SetProjection(bson.D{{Key: idField, Value: 1}}))
 	if err != nil {
@@ -95,7 +93,7 @@ func (s *Source) each(ctx context.Context, from *mongo.Collection, filter bson.D
 	return found.Err()
 }
 
-// read reads the document of a lock. That there is none is no error: it is free.
+// read reads the document of a lock. A missing document is no error: the lock is free.
 func (s *Source) read(ctx context.Context, name string, c consistency) (document, error) {
 	f, err := s.ready(ctx)
 	if err != nil {

@@ -26,14 +26,14 @@ func (s *Source) Observe(ctx context.Context, name string, policy source.StalePo
 	return o, err
 }
 
-// sign is what a sign of life changes: each acquisition has a token of its own, and
-// counts its signs.
+// sign changes with every heartbeat: each acquisition has a token of its own, and counts its
+// heartbeats.
 func (d document) sign() remote.Sign {
 	return remote.Sign{Token: d.locked.String(), Count: d.held.Beats}
 }
 
-// See implements remote.Lock. What looks like a silence is checked against the server's
-// clock as it is now.
+// See implements remote.Lock. Before a heartbeat counts as overdue, the server's clock is read
+// again.
 func (l *lock) See(ctx context.Context) (remote.Seen, error) {
 	doc, err := l.src.read(ctx, l.name, settled)
 	if err != nil {
@@ -53,8 +53,9 @@ func (l *lock) See(ctx context.Context) (remote.Seen, error) {
 	return seen, nil
 }
 
-// since is the time since a moment, both by the server's clock, of which a reading may have
-// an age. If that cannot be read the observer's own has to do.
+// since returns the time since a moment, both by the server's clock, of which a reading may be as
+// old as age. If that clock cannot be read, the time is unknown, and the observer's own clock
+// decides.
 func (s *Source) since(ctx context.Context, moment time.Time, age time.Duration) time.Duration {
 	if moment.IsZero() {
 		return source.Unknown
@@ -65,13 +66,13 @@ func (s *Source) since(ctx context.Context, moment time.Time, age time.Duration)
 	}
 	passed := now.Sub(moment)
 	if passed < 0 && passed > -2*source.ClockFresh {
-		return 0 // the clock was read before, and carried forward
+		return 0 // an inaccuracy of the extrapolated clock
 	}
 	return passed
 }
 
-// Remove implements remote.Lock. The filter has the token, and perhaps the count, of the last
-// look. A document without a field locked is somebody's data, and stays.
+// Remove implements remote.Lock. The filter has the token, and with still the heartbeat count, of
+// the last look. A document without a field locked is other data, and stays.
 func (l *lock) Remove(ctx context.Context, _ remote.Seen, still bool) (remote.Freed, error) {
 	if l.doc.locked.Type == 0 {
 		return remote.Freed{}, &source.InvalidError{What: "lock name", Got: l.name, Why: l.doc.why + "; choose another name, or another collection"}
@@ -87,13 +88,13 @@ func (l *lock) Remove(ctx context.Context, _ remote.Seen, still bool) (remote.Fr
 	return l.free(ctx, "break", l.doc.token(), filter, freeing(mark...))
 }
 
-// by finds the document while somebody holds the lock.
+// by returns the filter for the document while the holder has the lock.
 func (l *lock) by(holder any, more ...bson.E) bson.D {
 	return append(bson.D{{Key: idField, Value: l.src.id(l.name)}, {Key: lockedField, Value: holder}}, more...)
 }
 
-// free makes the update that ends the holding of a lock. If there was nothing to be freed, what is
-// there now tells why: the holder has shown life since, or whose lock was broken last.
+// free makes the update that frees a lock. If nothing was freed, it reads the document to report
+// why: the lock is still held, or which lock was broken last.
 func (l *lock) free(ctx context.Context, op, token string, filter, update bson.D) (freed remote.Freed, err error) {
 	freed.Done, freed.Doubt, err = l.unlock(ctx, l.src.timeout, filter, update)
 	if err == nil && !freed.Done {
@@ -105,7 +106,7 @@ func (l *lock) free(ctx context.Context, op, token string, filter, update bson.D
 	return freed, l.src.opError(ctx, op, l.name, err)
 }
 
-// unlock does so once more after a reply that was lost, but nothing is sent again once ctx has ended.
+// unlock repeats the update after a lost reply, but sends nothing once ctx has ended.
 func (l *lock) unlock(ctx context.Context, limit time.Duration, filter, update bson.D) (done, doubt bool, err error) {
 	for range maxDoubts {
 		if done, err = l.src.updateWithin(ctx, limit, filter, update); !inDoubt(err) {

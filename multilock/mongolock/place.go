@@ -12,37 +12,37 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// DefaultTimeout is how long one command may take, the search for a primary
-// included. An election takes some ten seconds.
+// DefaultTimeout is the time limit of one command, including the search for a primary. An election
+// takes about ten seconds.
 const DefaultTimeout = 15 * time.Second
 
-// Place says which collection is used, and how. Either URL or Collection is needed.
+// Place is the collection, and how to connect to it. Either URL or Collection is required.
 type Place struct {
-	// URL is mongodb://HOST[:PORT][,HOST...]/DATABASE.COLLECTION, or the same with
-	// mongodb+srv, with the options of any MongoDB connection string. The user and
-	// password of such a string may be in it; no message repeats them.
+	// URL is mongodb://HOST[:PORT][,HOST...]/DATABASE.COLLECTION, or the same with mongodb+srv,
+	// with the options of any MongoDB connection string. It may contain a user and password; no
+	// message repeats them.
 	URL string
-	// Collection is that of a client which the caller has connected, and keeps. Its
-	// read and write concerns do not matter: the package uses its own.
+	// Collection belongs to a client that the caller has connected, and closes. Its read and write
+	// concerns are ignored.
 	Collection *mongo.Collection
-	// Timeout is how long one command may take, DefaultTimeout if 0.
+	// Timeout is the time limit of one command, DefaultTimeout if 0.
 	Timeout time.Duration
-	// BehindSerialisingProxy says that a server which does not update documents in
-	// one step (FerretDB 1) gets one command at a time, so that nobody can tell. For
+	// BehindSerialisingProxy asserts that a server which does not update documents in one step
+	// (FerretDB 1) receives one command at a time, so that the difference cannot be observed. For
 	// tests.
 	BehindSerialisingProxy bool
 }
 
-// address is a URL taken apart.
+// address is a parsed URL.
 type address struct {
 	remote.URL
-	driver     string // what the driver understands: the path is the database alone
-	bare       string // for checking: like driver, without user and password
+	driver     string // the driver's form: the path is only the database
+	bare       string // for validation: driver without user and password
 	database   string
 	collection string
 }
 
-// parseURL finds the collection in a URL. Everything else is the driver's business.
+// parseURL extracts the collection from a URL. Everything else is parsed by the driver.
 func parseURL(text string) (address, error) {
 	u, err := remote.CutURL(text, "mongodb://HOST[:PORT]/DATABASE.COLLECTION, or mongodb+srv://...", "mongodb", "mongodb+srv")
 	if err != nil {
@@ -61,7 +61,8 @@ func parseURL(text string) (address, error) {
 	}, nil
 }
 
-// namespace cuts DATABASE.COLLECTION at the first dot: only the second may have more.
+// namespace splits DATABASE.COLLECTION at the first dot: only a collection's name can contain a
+// dot.
 func namespace(path string) (database, collection string, ok bool) {
 	name, err := url.PathUnescape(path)
 	if err != nil {
@@ -71,8 +72,8 @@ func namespace(path string) (database, collection string, ok bool) {
 	return database, collection, database != "" && collection != "" && !strings.ContainsAny(name, "/\x00$")
 }
 
-// clientOptions lets the driver read the URL. What it says about a URL may repeat
-// parts of it; that is passed on only of one without a user and a password.
+// clientOptions lets the driver parse the URL. The driver's errors may repeat parts of it; they are
+// passed on only for a URL without user and password.
 func (a address) clientOptions() (*options.ClientOptions, error) {
 	opt := options.Client().ApplyURI(a.driver)
 	if opt.Validate() == nil {

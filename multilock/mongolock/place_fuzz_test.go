@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is wrong with a URL, what is said of it has no password in it; and what is right
-// names a collection.
+// No error about a URL contains the password; a valid URL names a collection.
 func FuzzURL(f *testing.F) {
 	for _, rest := range []string{"db1/jobs.locks?authSource=admin", "db1:27018,[::1]:3/jobs.locks.eu", "db1:port/jobs.locks", "/jobs.locks", "db1/jobs.%zz", "db1/jobs.locks?tls=maybe", "b@db1/a.b", "db1/a.b?x@"} {
 		f.Add(rest)
@@ -16,7 +15,7 @@ func FuzzURL(f *testing.F) {
 	const secret = "s3cr3tive"
 	f.Fuzz(func(t *testing.T, rest string) {
 		if strings.Contains(rest, secret[:3]) || strings.Contains(strings.ToLower(rest), "file") {
-			return // the driver reads the files that a URL names
+			return // the driver would read the files that the URL names
 		}
 		a, err := parseURL("mongodb://ada:" + secret + "@" + rest)
 		if err != nil {

@@ -41,7 +41,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a URL, no message has a password in it, or a part of one.
+// No error about a URL contains the password, or a part of it.
 func TestSecretsAreNotRepeated(t *testing.T) {
 	for _, text := range []string{
 		"mongodb://ada:s3cret@/jobs.locks", "mongodb://ada:s3cret@db1/jobs", "mongodb://ada:s3cret%zz@db1/jobs.locks", "mongodb://ada:s3cret/1@db1/jobs.locks",

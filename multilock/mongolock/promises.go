@@ -16,21 +16,21 @@ var (
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
 	return append(s.Alike(),
-		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
-		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock"),
-		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's document; what other programs lock names nobody"),
-		source.Keeps(source.TraitPromptRelease, "one write frees the document; those who wait ask again within a second"),
+		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a heartbeat that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
+		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when a waiter has seen no heartbeat for the whole TTL, by its own clock"),
+		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's document; locks of other programs name no holder"),
+		source.Keeps(source.TraitPromptRelease, "one write frees the document; waiters poll within a second"),
 		source.Keeps(source.TraitFenceNumbers, "a counter in the lock's document, which must not be removed"),
-		source.Lacks(source.TraitQueue, "whoever asks first has it"),
-		source.Keeps(source.TraitOneClock, "the primary's, so the servers of a replica set need clocks that agree"),
-		source.Keeps(source.TraitCheapBarrier, "one query of an index, answered by the primary after the majority has confirmed that it still is"),
-		source.Keeps(source.TraitResults, "a field of the lock's own document, written by the lock's holder alone"),
+		source.Lacks(source.TraitQueue, "the first to ask acquires it"),
+		source.Keeps(source.TraitOneClock, "the primary's: keep the clocks of the replica set in step"),
+		source.Keeps(source.TraitCheapBarrier, "one query of an index, answered after the majority has confirmed the primary"),
+		source.Keeps(source.TraitResults, "a field of the lock's own document, which only the lock's holder writes"),
 		source.Keeps(source.TraitManifest, "a document that the first host inserts"),
-		source.Keeps(source.TraitHistory, "documents of a collection beside the locks; what cannot be written is not in it"),
+		source.Keeps(source.TraitHistory, "documents of a collection beside the locks; events that cannot be written are missing"),
 	)
 }
 
-// Examine implements source.Examiner. It makes the index, if there is none.
+// Examine implements source.Examiner. It makes the index if there is none.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.readyToWrite(ctx)
 	if err != nil {
@@ -46,17 +46,17 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 func (s *Source) findServer(f facts) source.Finding {
 	text := fmt.Sprintf("MongoDB %s, %s", f.version, f.kind)
 	if !f.replicated {
-		return source.Warning("server", text+": when it is down nobody can lock, and a disk that is lost takes the locks along, also those that are held", "use a replica set of three")
+		return source.Warning("server", text+": while it is down no lock can be acquired, and if its disk is lost, so are all locks, also those that are held", "use a replica set of three")
 	}
 	return source.Fine("server", text)
 }
 
 func (s *Source) findIndex(f facts) source.Finding {
 	if f.unindexed == nil {
-		return source.Fine("index", "there is one for what is held, and for results")
+		return source.Fine("index", "held locks and results are indexed")
 	}
-	return source.Warning("index", "there may be none: "+f.unindexed.Error(),
-		"have an administrator make one on {group: 1, locked: 1, commits: 1}: without it lists and barriers read the whole collection, and a barrier does not see one instant")
+	return source.Warning("index", "there may be no index: "+f.unindexed.Error(),
+		"create an index on {group: 1, locked: 1, commits: 1} as an administrator: without it, lists and barriers read the whole collection, and a barrier does not see one instant")
 }
 
 func (s *Source) findClock(ctx context.Context) source.Finding {

@@ -13,19 +13,19 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// The driver looks for a server until its time is over, whatever the hosts say. Where
-// every host of the URL refuses the connection, and none has ever accepted one, nobody
-// listens: that is told at once. Once a server was there it is waited for.
+// The driver tries to select a server until its time limit, whatever errors the hosts return. If
+// every host of the URL refuses the connection, and none has ever accepted one, no server is
+// running, and reach reports that at once. Once a server was reached, the driver waits.
 
-// reach dials for the driver, and watches for that.
+// reach is the driver's dialer. It watches for refused connections.
 type reach struct {
 	net.Dialer
-	hosts int // of the URL
+	hosts int // number of hosts in the URL
 
 	mu      sync.Mutex
 	reached bool
 	refused map[string]error
-	all     chan struct{} // closed when every host has refused; nil while nobody waits
+	all     chan struct{} // closed when every host has refused; nil while not waiting
 }
 
 // DialContext implements options.ContextDialer.
@@ -44,26 +44,26 @@ func (r *reach) note(address string, err error) {
 	case isRefusal(err):
 		r.refused[address] = err
 	default:
-		delete(r.refused, address) // it may be slow to come up
+		delete(r.refused, address) // the host may be starting
 	}
-	r.tell()
+	r.closeIfRefused()
 }
 
-// tell ends the wait of who asks, if there is nobody to wait for. Called with r.mu.
-func (r *reach) tell() {
+// closeIfRefused ends the wait if every host has refused. It is called with r.mu.
+func (r *reach) closeIfRefused() {
 	if r.all != nil && !r.reached && len(r.refused) >= r.hosts {
 		close(r.all)
 		r.all = nil
 	}
 }
 
-// wait gives a channel that is closed when every host has refused; done forgets what they said.
+// wait returns a channel that is closed when every host has refused; done clears the errors.
 func (r *reach) wait() (all <-chan struct{}, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := make(chan struct{})
 	r.all = c
-	r.tell()
+	r.closeIfRefused()
 	return c, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -71,8 +71,8 @@ func (r *reach) wait() (all <-chan struct{}, done func()) {
 	}
 }
 
-// what the hosts said, for people.
-func (r *reach) what() string {
+// errors returns the errors of the hosts for users.
+func (r *reach) errors() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var said []string
@@ -83,13 +83,13 @@ func (r *reach) what() string {
 	return strings.Join(said, "; ")
 }
 
-// isRefusal also knows the number that Windows has for it.
+// isRefusal recognises a refused connection, also by the error number of Windows.
 func isRefusal(err error) bool {
 	const windowsRefused = syscall.Errno(10061)
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, windowsRefused)
 }
 
-// unlessRefused has a command carried out, but gives up when every host refuses.
+// unlessRefused runs a command, but fails when every host refuses the connection.
 func (s *server) unlessRefused(ctx context.Context, command func(context.Context) error) error {
 	if s.reach == nil {
 		return command(ctx)
@@ -105,7 +105,7 @@ func (s *server) unlessRefused(ctx context.Context, command func(context.Context
 		return err
 	case <-all:
 	}
-	hosts := s.reach.what()
+	hosts := s.reach.errors()
 	cancel()
 	if err := <-answered; err != nil {
 		return &remote.Unreachable{Ways: hosts, Err: err}

@@ -11,14 +11,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Registers are those in the collection COLLECTION.registers. It is safe for
-// concurrent use.
+// Registers are the registers in the collection COLLECTION.registers. It is safe for concurrent
+// use.
 type Registers struct{ *server }
 
 var _ source.Register = (*Register)(nil)
 
-// OpenRegisters prepares to use them. It does not talk to the server. The error is
-// source.ErrInvalid for a place that cannot be used.
+// OpenRegisters prepares to use registers. It does not connect to the server. The error is
+// source.ErrInvalid for a location that cannot be used.
 func OpenRegisters(at Place) (*Registers, error) {
 	server, err := connect(at)
 	if err != nil {
@@ -27,11 +27,11 @@ func OpenRegisters(at Place) (*Registers, error) {
 	return &Registers{server}, nil
 }
 
-// Close ends the connections that OpenRegisters has made.
+// Close closes the connections of OpenRegisters.
 func (r *Registers) Close() error { return r.disconnect() }
 
-// Register is the one of a name. It asks nobody. The error is source.ErrInvalid for a
-// name that cannot be used.
+// Register returns the register with a name. It sends no request. The error is source.ErrInvalid
+// for a name that cannot be used.
 func (r *Registers) Register(name string) (*Register, error) {
 	if err := source.CheckElement("register", name); err != nil {
 		return nil, err
@@ -39,9 +39,9 @@ func (r *Registers) Register(name string) (*Register, error) {
 	return &Register{server: r.server, name: name}, nil
 }
 
-// Register is one cell of bytes with a single operation that changes it: set-and-get.
-// It is linearizable: every swap takes effect at one instant between its call and its
-// return, and gets what the swap before it has put there. It is safe for concurrent use.
+// Register is one cell of bytes with a single operation that changes it: set-and-get. It is
+// linearizable: every swap takes effect at one instant between its call and its return, and returns
+// the value of the swap before. It is safe for concurrent use.
 type Register struct {
 	*server
 	name string
@@ -50,17 +50,15 @@ type Register struct {
 const (
 	valueField  = "value"
 	numberField = "n"
-	swapsField  = "at" // when the value was put there, for people
+	swapsField  = "at" // the time of the swap, for users
 )
 
-// Swap puts value into the register and returns what was there before, and the
-// number of this swap, which is larger than that of every swap that took effect
-// earlier. old is nil if nobody ever swapped before.
+// Swap stores value and returns the previous value, and the number of this swap, which is larger
+// than that of every swap that took effect earlier. old is nil if there was no swap before.
 //
-// One command does it, which the server carries out once, even where the driver
-// sends it again. If its reply is lost for good, what was there before cannot be
-// learned any more: the error wraps source.ErrUnsure then, and the swap may have
-// taken effect, or may still do so. After any other error it has not, and never will.
+// Swap is one command, which the server carries out once, even if the driver sends it again. If all
+// replies are lost, the previous value is unknown: then the error wraps source.ErrUnsure, and the
+// swap may have taken effect, or may still do so. After any other error it has not, and never will.
 func (r *Register) Swap(ctx context.Context, value []byte) (old []byte, n uint64, err error) {
 	if _, err := r.ready(ctx); err != nil {
 		return nil, 0, err
@@ -68,7 +66,7 @@ func (r *Register) Swap(ctx context.Context, value []byte) (old []byte, n uint64
 	for range maxDoubts {
 		old, n, err = r.swap(ctx, value)
 		if !mongo.IsDuplicateKeyError(err) {
-			break // of two that insert at the same time, one may be told of a duplicate
+			break // otherwise one of two concurrent inserts failed
 		}
 	}
 	switch {
@@ -89,7 +87,8 @@ func (r *Register) swap(ctx context.Context, value []byte) ([]byte, uint64, erro
 		{Key: "$currentDate", Value: bson.D{{Key: swapsField, Value: true}}},
 	}
 	before := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before)
-	// A document of that _id which is no register is not found, and so a duplicate.
+	// If the document with that _id is not a register, the filter does not match, and the upsert
+	// fails with a duplicate key.
 	filter := append(r.document(), bson.E{Key: numberField, Value: bson.D{{Key: "$gt", Value: 0}}})
 	doc, err := r.collection(registerSuffix).FindOneAndUpdate(limited, filter, update, before).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -102,9 +101,8 @@ func (r *Register) swap(ctx context.Context, value []byte) ([]byte, uint64, erro
 	return old, n + 1, err
 }
 
-// Peek returns what the register holds, and the number of the swap that put it
-// there; nil and 0 if nobody ever swapped. What it returns was really there at some
-// time, and can be older than what a swap has put there since.
+// Peek returns the current value and the number of the swap that stored it; nil and 0 if there was
+// no swap. The value may be outdated.
 func (r *Register) Peek(ctx context.Context) (value []byte, n uint64, err error) {
 	var doc bson.Raw
 	err = r.command(ctx, "peek", r.name, func(ctx context.Context, f facts) (err error) {
@@ -122,8 +120,8 @@ func (r *Register) Peek(ctx context.Context) (value []byte, n uint64, err error)
 
 func (r *Register) document() bson.D { return bson.D{{Key: idField, Value: r.name}} }
 
-// content takes a register's document apart. Bytes are never nil: only a register
-// that nobody ever used has no value.
+// content decodes a register's document. The value is never nil, which would mean an unused
+// register.
 func (r *Register) content(doc bson.Raw) ([]byte, uint64, error) {
 	_, value, isValue := doc.Lookup(valueField).BinaryOK()
 	n, isNumber := doc.Lookup(numberField).AsInt64OK()

@@ -14,12 +14,12 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// server is the deployment behind a source, with the database that it uses.
+// server is the deployment behind a source, with its database.
 type server struct {
 	database *mongo.Database
 	name     string        // of the collection
-	own      *mongo.Client // to be disconnected in the end, nil if it is the caller's
-	public   string        // for people
+	own      *mongo.Client // the client to disconnect, nil if it is the caller's
+	public   string        // for messages
 	timeout  time.Duration
 	serial   bool   // Place.BehindSerialisingProxy
 	reach    *reach // nil if the client is the caller's
@@ -50,7 +50,7 @@ func connect(at Place) (*server, error) {
 		return nil, err
 	}
 	if opt.AppName == nil {
-		opt.SetAppName("multilock") // for who looks at the server's connections
+		opt.SetAppName("multilock") // for users who list the server's connections
 	}
 	s.reach = &reach{hosts: len(opt.Hosts), refused: map[string]error{}}
 	if s.own, err = mongo.Connect(opt.SetDialer(s.reach)); err != nil {
@@ -61,8 +61,8 @@ func connect(at Place) (*server, error) {
 	return s, nil
 }
 
-// use sets the concerns of all commands. A write that is not acknowledged by the
-// majority may be rolled back, and with it a lock that was granted.
+// use sets the concerns of all commands. A write without the majority's acknowledgement may be
+// rolled back, and with it an acquired lock.
 func (s *server) use(client *mongo.Client, database string) {
 	journaled := true
 	s.database = client.Database(database, options.Database().
@@ -70,7 +70,7 @@ func (s *server) use(client *mongo.Client, database string) {
 		SetReadPreference(readpref.Primary()).SetReadConcern(&readconcern.ReadConcern{}))
 }
 
-// disconnect ends the connections, unless they are the caller's.
+// disconnect closes the connections, unless they are the caller's.
 func (s *server) disconnect() error {
 	if s.own == nil {
 		return nil
@@ -80,21 +80,20 @@ func (s *server) disconnect() error {
 	return s.own.Disconnect(ctx)
 }
 
-// leaving is how long the end of a source may wait for its connections.
+// leaving is the time limit for closing a source's connections.
 const leaving = 2 * time.Second
 
-// within gives a command its time. A session that the caller has put into ctx does not
-// count: a lock that was taken in a transaction would be nobody's for all others, and gone
+// within returns the context of a command with a time limit. It ignores a session in the caller's
+// ctx: a lock that was acquired in a transaction would be invisible to other processes, and lost
 // with an abort.
 func (s *server) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return remote.Outlive(mongo.NewSessionContext(ctx, nil), min(limit, s.timeout))
 }
 
-// maxDoubts bounds how often a command is sent whose reply is lost.
+// maxDoubts is the maximum number of times that a command with lost replies is sent.
 const maxDoubts = 4
 
-// repeat sends a command that does no harm if it is carried out twice, until it is
-// answered. All its attempts together have the given time.
+// repeat sends an idempotent command until it is answered. All tries together have one time limit.
 func (s *server) repeat(ctx context.Context, limit time.Duration, command func(context.Context) error) error {
 	limited, cancel := s.within(ctx, limit)
 	defer cancel()
@@ -107,8 +106,8 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, command func(c
 	return err
 }
 
-// command has a server that is known carry out what does no harm if it is carried out
-// twice. The error says what was to be done, and with which name.
+// command checks the server, and sends an idempotent command. The error names the step and the
+// lock.
 func (s *server) command(ctx context.Context, op, name string, do func(context.Context, facts) error) error {
 	f, err := s.ready(ctx)
 	if err != nil {
@@ -118,8 +117,8 @@ func (s *server) command(ctx context.Context, op, name string, do func(context.C
 	return s.opError(ctx, op, name, err)
 }
 
-// collection is where a kind of documents lives: the locks under the name that the
-// user chose, all else beside them.
+// collection returns the collection for a kind of documents: locks are in the one that the user
+// named, and the others have its name with a suffix.
 func (s *server) collection(suffix string) *mongo.Collection {
 	return s.database.Collection(s.name + suffix)
 }
@@ -132,17 +131,18 @@ const (
 	registerSuffix = ".registers"
 )
 
-// consistency says what a read has to see.
+// consistency is what a read has to see.
 type consistency int
 
 const (
-	// settled: nothing that can be rolled back; perhaps not what was written last.
+	// settled reads nothing that can be rolled back, but may miss the latest writes.
 	settled consistency = iota
-	// newest: all that was acknowledged before the read began.
+	// newest reads everything that was acknowledged before the read began.
 	newest
 )
 
-// reading is the collection for reads. On a standalone server every read is both.
+// reading returns the collection for reads. On a standalone server every read is settled and
+// newest.
 func (s *server) reading(suffix string, f facts, c consistency) *mongo.Collection {
 	concern := &readconcern.ReadConcern{}
 	switch {
@@ -157,8 +157,8 @@ func (s *server) reading(suffix string, f facts, c consistency) *mongo.Collectio
 
 var _ source.Timekeeper = (*Source)(nil)
 
-// Now implements source.Timekeeper: the time of the primary. After a failover it
-// is another server's, so the servers of a set need clocks that agree.
+// Now implements source.Timekeeper with the primary's clock. After a failover another server is the
+// primary, so the servers of a set need synchronised clocks.
 func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	if _, err := s.ready(ctx); err != nil {
 		return time.Time{}, err
@@ -166,8 +166,8 @@ func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	return s.now(ctx, source.ClockFresh)
 }
 
-// now reads the primary's clock. The times in the documents come from it, and ages are
-// computed with it alone: hosts' clocks differ.
+// now reads the primary's clock. The times in documents come from it, and ages are computed with it
+// alone, because hosts' clocks differ.
 func (s *Source) now(ctx context.Context, age time.Duration) (time.Time, error) {
 	now, _, err := s.clock.Read(age, func() (time.Time, error) {
 		hello, err := s.hello(ctx)

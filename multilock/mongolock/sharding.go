@@ -13,11 +13,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A collection of locks loses them by an index that removes documents, and has two
-// documents of one name if it is sharded by another key than that. Neither is asked for
-// before a lock is taken; doctor looks.
+// An index that expires documents removes locks from the collection, and sharding by another key
+// than _id allows two documents with one name. Neither is checked before a lock is acquired, only
+// by Examine.
 
-// indexes are those of the locks' collection.
+// indexes lists the indexes of the locks' collection.
 func (s *Source) indexes(ctx context.Context) (specs []mongo.IndexSpecification, err error) {
 	err = s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
 		specs, err = s.collection(locksSuffix).Indexes().ListSpecifications(ctx)
@@ -26,13 +26,13 @@ func (s *Source) indexes(ctx context.Context) (specs []mongo.IndexSpecification,
 	return specs, err
 }
 
-// findExpiry looks for an index by which the server removes documents when they are old.
+// findExpiry looks for an index by which the server removes old documents.
 func findExpiry(specs []mongo.IndexSpecification, err error) source.Finding {
 	const subject = "TTL index"
 	if err != nil {
-		return source.Warning(subject, "the indexes cannot be listed: "+err.Error(), "have an administrator look whether one of them has expireAfterSeconds")
+		return source.Warning(subject, "the indexes cannot be listed: "+err.Error(), "check as an administrator that none of them has expireAfterSeconds")
 	}
-	found := source.Fine(subject, "there is none: nothing removes locks and results but their users")
+	found := source.Fine(subject, "none: nothing removes locks and results but their users")
 	for _, i := range specs {
 		if i.ExpireAfterSeconds == nil {
 			continue
@@ -42,12 +42,12 @@ func findExpiry(specs []mongo.IndexSpecification, err error) source.Finding {
 		if touchesLock(i.KeysDocument) {
 			return source.Unusable(subject, text+"also those of locks that are held", advice)
 		}
-		found = source.Warning(subject, text+"results and fencing numbers would go with them", advice)
+		found = source.Warning(subject, text+"results and fencing tokens would be lost with them", advice)
 	}
 	return found
 }
 
-// fields names the fields of an index or a shard key.
+// fields returns the names of the fields of an index or a shard key.
 func fields(key bson.Raw) string {
 	elements, _ := key.Elements()
 	names := make([]string, len(elements))
@@ -57,7 +57,7 @@ func fields(key bson.Raw) string {
 	return strings.Join(names, ", ")
 }
 
-// touchesLock says whether a key is of a time that is in each document of a held lock.
+// touchesLock reports whether a key contains a time of held locks.
 func touchesLock(key bson.Raw) bool {
 	return slices.ContainsFunc([]string{acquiredField, seenField}, func(name string) bool {
 		_, err := key.LookupErr(name)
@@ -65,7 +65,7 @@ func touchesLock(key bson.Raw) bool {
 	})
 }
 
-// shardKey is by which key the collection is divided; nil if it is not sharded.
+// shardKey returns the collection's shard key, nil if it is not sharded.
 func (s *Source) shardKey(ctx context.Context) (bson.Raw, error) {
 	var entry struct {
 		Key     bson.Raw `bson:"key"`
@@ -76,17 +76,17 @@ func (s *Source) shardKey(ctx context.Context) (bson.Raw, error) {
 		return s.database.Client().Database("config").Collection("collections").FindOne(ctx, bson.D{{Key: idField, Value: namespace}}).Decode(&entry)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) || entry.Dropped {
-		return nil, nil //nolint:nilnil // it has none
+		return nil, nil //nolint:nilnil // not sharded
 	}
 	return entry.Key, err
 }
 
-// findSharding judges the key of a collection in a sharded cluster.
+// findSharding checks the shard key.
 func findSharding(key bson.Raw, err error) source.Finding {
 	const subject = "shard key"
 	switch {
 	case err != nil:
-		return source.Warning(subject, "the cluster does not tell the collection's shard key: "+err.Error(),
+		return source.Warning(subject, "the collection's shard key cannot be read: "+err.Error(),
 			"have an administrator look that it is _id: with another one a name can have two locks")
 	case key == nil:
 		return source.Fine(subject, "the collection is not sharded")

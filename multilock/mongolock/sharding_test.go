@@ -23,7 +23,7 @@ func rawOf(t *testing.T, fields ...string) bson.Raw {
 	return text
 }
 
-// The worst index is the one that is told of: by a time of a held lock, then any other.
+// The worst index is reported: one with a time of a held lock, then any other.
 func TestTTLIndex(t *testing.T) {
 	index := func(seconds int32, fields ...string) mongo.IndexSpecification {
 		i := mongo.IndexSpecification{Name: fields[0] + "_1", KeysDocument: rawOf(t, fields...)}
@@ -39,7 +39,7 @@ func TestTTLIndex(t *testing.T) {
 		want  source.Severity
 		text  string
 	}{
-		{[]mongo.IndexSpecification{index(0, "_id"), ours}, nil, source.SeverityFine, "there is none"},
+		{[]mongo.IndexSpecification{index(0, "_id"), ours}, nil, source.SeverityFine, "none: nothing removes locks"},
 		{[]mongo.IndexSpecification{ours, index(60, "result.end")}, nil, source.SeverityWarning, `"result.end_1" removes documents 60 s after the time in result.end: results and fencing`},
 		{[]mongo.IndexSpecification{index(60, "seen"), index(60, "x")}, nil, source.SeverityUnusable, "seen: also those of locks that are held"},
 		{[]mongo.IndexSpecification{index(60, "x"), index(60, "acquired")}, nil, source.SeverityUnusable, "in acquired"},
@@ -70,7 +70,7 @@ func TestShardKey(t *testing.T) {
 	}
 }
 
-// Only a set of hosts that all refuse, and of which none was ever reached, is given up.
+// The source fails at once only if all hosts refuse the connection, and none was ever reached.
 func TestReach(t *testing.T) {
 	refusal := refuse(t)
 	over := func(all <-chan struct{}) bool {
@@ -89,7 +89,7 @@ func TestReach(t *testing.T) {
 	require.False(t, over(all))
 	r.note("b", refusal)
 	require.True(t, over(all))
-	require.Contains(t, r.what(), "a: ")
+	require.Contains(t, r.errors(), "a: ")
 	done()
 	all, done = r.wait()
 	require.False(t, over(all), "they are asked again")
@@ -100,7 +100,7 @@ func TestReach(t *testing.T) {
 	done()
 }
 
-// refuse is the error of an address where nobody listens.
+// refuse is the error of a host on which no server listens.
 func refuse(t *testing.T) error {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ import (
 var (
 	errClosed  = errors.New("the source was closed")
 	errStandby = errors.New("this server is a standby, which takes no writes")
-	errReading = errors.New("this server takes no writes from this user, or from anybody (default_transaction_read_only)")
+	errReading = errors.New("this server takes no writes from this user, or from any user (default_transaction_read_only)")
 )
 
 // The codes of PostgreSQL's errors (https://www.postgresql.org/docs/current/errcodes-appendix.html).
@@ -33,7 +33,7 @@ const (
 	canceled    = "57014"
 )
 
-// codeOf is what the server said, "" if it was not the server.
+// codeOf returns the code of a server's error, "" for other errors.
 func codeOf(err error) string {
 	var told *pgconn.PgError
 	if errors.As(err, &told) {
@@ -47,8 +47,9 @@ func has(err error, codes ...string) bool {
 	return code != "" && slices.Contains(codes, code)
 }
 
-// inDoubt says that what was sent may have been carried out, or may be later on. What the server
-// refused was not; but one that is told to end may say so after it has committed.
+// inDoubt reports whether statements may have taken effect, or may do so later. Those that the
+// server rejected have not; but a server that is shutting down may report that after it has
+// committed.
 func inDoubt(err error) bool {
 	if err == nil || errors.Is(err, errClosed) || errors.Is(err, source.ErrInvalid) || errors.As(err, new(*pgconn.ConnectError)) {
 		return false
@@ -57,9 +58,9 @@ func inDoubt(err error) bool {
 	return code == "" || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08")
 }
 
-// passes says that another try makes sense: nothing of it was refused for good. Two transactions
-// that were in each other's way, a server that has no room, or is not the primary any more, are
-// what passes.
+// passes reports whether another try makes sense: the error may be temporary. Temporary are
+// conflicts of transactions, a server without free resources, and one that is no longer the
+// primary.
 func passes(err error) bool {
 	var unconnected *pgconn.ConnectError
 	code := codeOf(err)
@@ -74,21 +75,21 @@ func passes(err error) bool {
 	return slices.ContainsFunc([]string{"08", "40", "53", "57P", "58"}, func(class string) bool { return strings.HasPrefix(code, class) })
 }
 
-// isElsewhere says that the connection is of no use, though it stands.
+// isElsewhere reports that the connection works, but leads to a server that takes no writes.
 func isElsewhere(err error) bool { return has(err, readOnly) }
 
-// unreachable says that the server could not be talked to, nor could it before.
+// unreachable reports whether the server was never reached.
 func (s *server) unreachable(err error) bool {
 	return !s.answered.Load() && (errors.As(err, new(*pgconn.ConnectError)) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// isMisdialed says that there is somebody, and both ends do not speak of the same: TLS and none,
-// or certificates that one of them does not take.
+// isMisdialed reports whether the server was reached but the connection is useless: it takes no
+// writes, or the TLS settings of client and server do not match.
 func isMisdialed(err error) bool {
 	return errors.Is(err, errReading) || remote.SaysOfTLS(err.Error())
 }
 
-// OpError implements remote.Store, with what to do about it.
+// OpError implements remote.Store. It adds a hint.
 func (s *server) OpError(ctx context.Context, op, name string, err error) error {
 	if errors.As(err, new(*source.OpError)) {
 		return err
@@ -100,7 +101,7 @@ func (s *server) OpError(ctx context.Context, op, name string, err error) error 
 	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: err, Hint: hint, Passing: passing})
 }
 
-// ways are those in which the driver has tried to connect, each once: it has a line for each.
+// ways lists the driver's connection attempts without duplicates. Its error has a line for each.
 func ways(err error) string {
 	_, text, _ := strings.Cut(err.Error(), "`:")
 	var ways []string
@@ -121,7 +122,7 @@ func (s *server) hint(err error) string {
 	case has(err, badPassword):
 		return "check the user and the password; a password belongs into the environment or a file"
 	case has(err, badUser):
-		return "the server lets nobody in like that: check the user, sslmode, and its pg_hba.conf"
+		return "the server does not accept this kind of connection: check the user, sslmode, and its pg_hba.conf"
 	case has(err, noDatabase):
 		return "the database has to be there; the tables are made"
 	case has(err, notAllowed):
@@ -129,7 +130,7 @@ func (s *server) hint(err error) string {
 	case has(err, noTable, noColumn, noSchema):
 		return "the schema is not as this multilock has made it: see https://github.com/multilock/go/blob/main/docs/postgres.md"
 	case has(err, diskFull):
-		return "the server's disk is full: make room there; who waits goes on then"
+		return "the server's disk is full: make room there; waiting processes go on then"
 	case has(err, tooMany):
 		return "the server has no room for more connections: raise max_connections, or put PgBouncer in between"
 	case has(err, canceled):

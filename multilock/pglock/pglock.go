@@ -10,11 +10,10 @@ import (
 
 const pkg = "pglock"
 
-// Options say where the locks live, and which are meant.
+// Options select the location and the group of locks.
 type Options = remote.Options[Place]
 
-// Source is the locks of one group in one schema, and the results of the jobs that ran under
-// them.
+// Source has the locks of one group in one schema, and the results of the jobs that ran under them.
 type Source struct {
 	remote.Table
 	*server
@@ -25,11 +24,12 @@ var (
 	_ source.Timekeeper = (*Source)(nil)
 )
 
-// limits are for parts that are sent quickly. A waiter is told, or a look for all of a process finds out.
+// limits are small enough for quick requests. A waiter is notified, or the process's periodic check
+// wakes it.
 var limits = remote.Limits{Value: 1 << 20, Parts: 64, Unheard: 10 * time.Minute, Server: "PostgreSQL"}
 
-// Open prepares to use the locks of a group. It does not talk to the server: the first call that
-// needs it does. The error is source.ErrInvalid for a place or a group that cannot be used.
+// Open prepares to use the locks of a group. It does not connect to the server: the first call that
+// needs it does. The error is source.ErrInvalid for a location or a group that cannot be used.
 func Open(opt Options) (*Source, error) {
 	member, err := opt.Join(pkg)
 	if err != nil {
@@ -42,10 +42,10 @@ func Open(opt Options) (*Source, error) {
 	return &Source{remote.NewTable(member, server, "", limits), server}, nil
 }
 
-// Close ends the connections. Locks that were acquired through the source stay held, and can be
-// neither renewed nor released any more.
+// Close closes the connections. Locks that were acquired through the source stay held, and can no
+// longer be renewed or released.
 func (s *Source) Close() error {
-	s.crowd.close()
+	s.waiters.close()
 	s.disconnect()
 	return nil
 }

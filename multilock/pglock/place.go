@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long one operation may take, with all that is sent again. A server
-	// that was killed needs some seconds to come up.
+	// DefaultTimeout is the time limit of one operation, including retries. A server that was
+	// killed needs some seconds to restart.
 	DefaultTimeout = 30 * time.Second
-	// DefaultSchema is where the tables are.
+	// DefaultSchema is the schema of the tables.
 	DefaultSchema = "multilock"
 )
 
-// Place says where the locks live.
+// Place is the location of the locks.
 type Place struct {
-	// URL is postgres://[USER[:PASSWORD]@]HOST[:PORT][,HOST...]/DATABASE[?schema=NAME]. Other
-	// parameters are those of any PostgreSQL URL that say how to get there: sslmode, ... No
-	// message repeats the password.
+	// URL is postgres://[USER[:PASSWORD]@]HOST[:PORT][,HOST...]/DATABASE[?schema=NAME]. It may have
+	// those parameters of a PostgreSQL URL that configure the connection: sslmode, ... No message
+	// repeats the password.
 	URL string
-	// Timeout is how long one operation may take, DefaultTimeout if 0.
+	// Timeout is the time limit of one operation, DefaultTimeout if 0.
 	Timeout time.Duration
 }
 
@@ -39,15 +39,15 @@ const (
 	maxSchema = 63 // bytes of an identifier
 )
 
-// parameters are those of which a URL may have some, besides schema. What is unknown could be a
-// misspelt sslmode.
+// parameters are allowed in a URL, besides schema. An unknown parameter is rejected, because it
+// could be a misspelt sslmode.
 var parameters = []string{
 	"application_name", "channel_binding", "connect_timeout", "host", "port", "require_auth",
 	"sslcert", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "sslsni", "target_session_attrs",
 }
 
-// Parse reads a URL as the driver understands it, with the files that it names, and the variables
-// and files that all programs read which talk to PostgreSQL.
+// Parse parses a URL with the driver, including the files that it names, and the environment
+// variables and files that all clients of PostgreSQL read.
 func Parse(text string) (config *pgconn.Config, schema, public string, err error) {
 	u, err := cut(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func Parse(text string) (config *pgconn.Config, schema, public string, err error
 	return config, schema, u.Public, err
 }
 
-// cut is for a URL whose host may stand in its parameters, as that of a socket does.
+// cut parses a URL, which may name its host in a parameter, as for a Unix socket.
 func cut(text string) (remote.URL, error) {
 	text, local := strings.CutPrefix(text, "postgres:///")
 	if local {
@@ -95,10 +95,10 @@ func cut(text string) (remote.URL, error) {
 	return u, nil
 }
 
-// socket stands for no host at all.
+// socket is a placeholder for a missing host.
 const socket = "socket"
 
-// configure has the driver read the URL without the password, which its errors would repeat.
+// configure lets the driver parse the URL without the password, because its errors would repeat it.
 func configure(u remote.URL, query string) (*pgconn.Config, error) {
 	_, password, err := u.User()
 	if err != nil {

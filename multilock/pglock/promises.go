@@ -17,21 +17,21 @@ var (
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
 	return append(s.Alike(),
-		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a heartbeat that the server has committed; a standby that was not waited for may not have it when it is promoted"),
-		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when it was silent for the whole TTL by the server's clock, and none came while somebody watched"),
+		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a heartbeat that the server has committed; an asynchronous standby may lack it when promoted"),
+		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when its whole TTL passed without a heartbeat by the server's clock, and none came while another process watched"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
-		source.Keeps(source.TraitPromptRelease, "one transaction removes its row, and tells the first of those who wait; behind a pooler he asks once a second"),
-		source.Keeps(source.TraitFenceNumbers, "a sequence, which a standby that was not waited for may have to repeat"),
-		source.Keeps(source.TraitQueue, "in the order of arrival, for one lock also without being asked"),
-		source.Keeps(source.TraitOneClock, "the server's; after a failover it is another one's, so the servers need clocks that agree"),
+		source.Keeps(source.TraitPromptRelease, "one transaction removes its row and notifies the first waiter; behind a pooler, waiters poll once a second"),
+		source.Keeps(source.TraitFenceNumbers, "a sequence; an asynchronous standby may repeat some when promoted"),
+		source.Keeps(source.TraitQueue, "in the order of arrival; for one lock also without --fair"),
+		source.Keeps(source.TraitOneClock, "the server's; a failover changes the server, so keep the servers' clocks in step"),
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, at one instant of the primary"),
-		source.Keeps(source.TraitResults, "rows beside the locks, written by the lock's holder alone"),
+		source.Keeps(source.TraitResults, "rows beside the locks, which only the lock's holder writes"),
 		source.Keeps(source.TraitManifest, "parts of 1 MiB, 64 MiB at most, which the first host publishes in one step"),
-		source.Keeps(source.TraitHistory, "rows that are kept for 90 days at least; what cannot be written is not in it"),
+		source.Keeps(source.TraitHistory, "rows, for at least 90 days; events that cannot be written are missing"),
 	)
 }
 
-// Examine implements source.Examiner. It makes the schema, if there is none, and tries to write.
+// Examine implements source.Examiner. It creates the schema if there is none, and tries to write.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.ready(ctx, false)
 	if err == nil {
@@ -55,9 +55,9 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 
 func findDisk(fsync string) source.Finding {
 	if fsync != "on" {
-		return source.Warning("fsync", "fsync is off: a machine that crashes may lose locks that are held, or all of the database", "turn it on")
+		return source.Warning("fsync", "fsync is off: a crash of the server's machine can lose locks that are held, or the whole database", "set fsync = on in the server's configuration")
 	}
-	return source.Fine("fsync", "what is committed is on disk")
+	return source.Fine("fsync", "commits are on disk")
 }
 
 func findCommit(f facts) source.Finding {
@@ -66,31 +66,31 @@ func findCommit(f facts) source.Finding {
 	if f.waits() {
 		return source.Fine(subject, text)
 	}
-	return source.Warning(subject, text+" for this user: here it is turned on in each transaction, but what other programs write may be lost in a crash",
-		"set it to on, at least for this user")
+	return source.Warning(subject, text+" for this user: multilock turns it on in its own transactions, but a crash can lose what other programs write",
+		"set synchronous_commit = on, at least for this user")
 }
 
 func findStandbys(waited string, attached int64) source.Finding {
 	const subject = "standbys"
 	switch {
 	case waited == "" && attached > 0:
-		return source.Warning(subject, fmt.Sprintf("%d standby(s) that commits do not wait for: one that is promoted may not know the locks of the last moments, so that two hold one, nor the last results", attached),
+		return source.Warning(subject, fmt.Sprintf("commits do not wait for the %d standby(s): a promoted one can lack the latest locks and results, so that two hosts hold one lock", attached),
 			"set synchronous_standby_names")
 	case waited == "":
-		return source.Warning(subject, "there are none: while this server is down nobody can lock, and a disk that is lost takes the locks along, also those that are held",
-			"have a standby, with synchronous_standby_names")
+		return source.Warning(subject, "no standby: while this server is down no lock can be acquired, and if its disk is lost, so are all locks, also those that are held",
+			"add a standby, and set synchronous_standby_names")
 	case attached == 0:
-		return source.Warning(subject, "commits wait for "+waited+", and no standby is attached", "look after the standby: without it nothing can be committed")
+		return source.Warning(subject, "commits wait for "+waited+", and no standby is attached", "start or replace the standby: nothing can be committed without it")
 	}
 	return source.Fine(subject, "commits wait for "+waited)
 }
 
-// findListening says whether somebody can tell those who wait.
+// findListening reports whether waiters can be notified.
 func (s *Source) findListening(ctx context.Context) source.Finding {
-	conn, err := s.crowd.hear(ctx)
+	conn, err := s.waiters.connect(ctx)
 	if err != nil {
-		return source.Warning("waiting", err.Error()+": who waits asks once a second", "for waits of less, talk to the server itself")
+		return source.Warning("waiting", err.Error()+": waiters poll once a second", "connect to the server directly, not through a pooler, for faster handoffs")
 	}
 	hangUp(conn)
-	return source.Fine("waiting", "a release is told to who waits")
+	return source.Fine("waiting", "a release notifies waiters at once")
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// schemaVersion is that of the tables. One of another version is refused.
+// schemaVersion is the version of the tables. Other versions are rejected.
 const schemaVersion = 2
 
-// tables are what the schema consists of. Times are by the server's clock. A row is small, and there is
-// room for another version of it beside it: a heartbeat needs no more.
+// tables are the statements that create the schema. Times are by the server's clock. Rows are
+// small, and the fill factor leaves room for a second version of each on its page, as needed for
+// heartbeats.
 var tables = []string{
 	`CREATE TABLE IF NOT EXISTS @meta (version int PRIMARY KEY)`,
 	`CREATE TABLE IF NOT EXISTS @entry (
@@ -27,27 +28,27 @@ var tables = []string{
 	`CREATE SEQUENCE IF NOT EXISTS @revision`,
 }
 
-// fed are the entries that a feed can read: those of the history.
+// fed selects the entries that a feed can read: those of the history.
 const fed = `starts_with(key, 'history/')`
 
-// grants are what a user needs that did not make the tables.
+// grants returns the privileges that a user needs who did not create the tables.
 func (s *server) grants() string {
 	return fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO %[2]s; GRANT USAGE ON ALL SEQUENCES IN SCHEMA %[1]s TO %[2]s;",
 		quoted(s.named), quoted(s.config.User))
 }
 
-// facts are what the server says about itself.
+// facts are the properties of the server.
 type facts struct {
-	version    int64 // as 150004
+	version    int64 // such as 150004
 	encoding   string
 	committing string // synchronous_commit
 }
 
-// waits says whether a commit waits for the disk, and for the standbys.
+// waits reports whether a commit waits for the disk, and for the standbys.
 func (f facts) waits() bool { return f.committing == "on" || f.committing == "remote_apply" }
 
-// ready finds out whether the server can hold locks, before anything is entrusted to it. For a
-// look the schema is not made: without one the error is errUnmade.
+// ready checks whether the server can hold locks, before the first other request. With look it does
+// not create the schema: without one the error is errUnmade.
 func (s *server) ready(ctx context.Context, look bool) (facts, error) {
 	return s.facts.Learn(ctx, func() (facts, error) {
 		found, err := s.learn(ctx)
@@ -87,11 +88,11 @@ func (s *server) refuse(why string) error {
 	return &source.InvalidError{What: "source", Got: s.public, Why: why}
 }
 
-// oldest is the first version that tells apart which transactions one has seen.
+// oldest is the first version with pg_visible_in_snapshot, which feed needs.
 const oldest = 130000
 
-// create makes the schema, or what is missing of it, in one transaction: it is there as a whole, or not. Others
-// who do so at the same time wait for each other. For a look it only asks whether it could.
+// create creates the schema, or its missing parts, in one transaction. Concurrent calls wait for
+// each other. With look it only checks whether the schema could be created.
 func (s *server) create(ctx context.Context, look bool) error {
 	answers, _, err := s.carryOut(ctx, 0, func() []statement {
 		return []statement{s.sql(`SELECT to_regnamespace($1) IS NOT NULL, current_setting('server_version_num'), has_database_privilege(current_database(), 'CREATE')`, quoted(s.named))}
@@ -107,7 +108,8 @@ func (s *server) create(ctx context.Context, look bool) error {
 		return errUnmade
 	}
 	steps := []statement{s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "multilock "+s.named)}
-	// Who has waited for another one to make it may remember that there is none, until it opens a table.
+	// After waiting for another process that created the schema, the session may have cached its
+	// absence until it opens a table.
 	steps = append(steps, statement{text: `SELECT FROM pg_namespace LIMIT 1`})
 	if !there.is(0) {
 		steps = append(steps, statement{text: "CREATE SCHEMA IF NOT EXISTS " + quoted(s.named)})
@@ -118,16 +120,16 @@ func (s *server) create(ctx context.Context, look bool) error {
 	steps = append(steps, s.sql(fmt.Sprintf(`INSERT INTO @meta (version) VALUES (%d) ON CONFLICT DO NOTHING`, schemaVersion)))
 	if _, _, err = s.carryOut(ctx, 0, func() []statement { return steps }); has(err, notAllowed) {
 		script := fmt.Sprintf("CREATE SCHEMA IF NOT EXISTS %s; GRANT USAGE, CREATE ON SCHEMA %[1]s TO %s;", quoted(s.named), quoted(s.config.User))
-		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s: %s", s.config.User, s.config.Database, script))
+		return s.refuse(fmt.Sprintf("the user %s may not create its schema; ask an administrator to run this in the database %s: %s", s.config.User, s.config.Database, script))
 	}
 	return err
 }
 
-// errUnmade says that there is no schema.
+// errUnmade means that there is no schema.
 var errUnmade = errors.New("the schema was never made")
 
-// writable refuses a server that takes no writes, so that the next host of the URL is tried. Newer
-// ones have said so already.
+// writable rejects a server that takes no writes, so that the next host of the URL is tried. Newer
+// servers report that in their parameters.
 func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	switch {
 	case conn.ParameterStatus("in_hot_standby") == "on":

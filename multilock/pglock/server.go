@@ -16,16 +16,16 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// server is the database behind a source.
+// server is the client of a database.
 type server struct {
 	config   *pgconn.Config
 	schema   string // quoted, with a dot
-	named    string // as it was given
+	named    string // unquoted
 	public   string
 	timeout  time.Duration
 	pool     *puddle.Pool[*pgconn.PgConn]
-	answered atomic.Bool // it was there once
-	crowd    *crowd
+	answered atomic.Bool // the server was reached once
+	waiters  *waiters
 
 	facts *remote.Facts[facts]
 	clock clock
@@ -33,9 +33,9 @@ type server struct {
 
 const (
 	connecting = 4 * time.Second
-	// mostConnections are those of a source, and one more to listen.
+	// mostConnections is the maximum for a source, without the connection that listens.
 	mostConnections = 8
-	// leaving is how long the end of a source or a contender may take.
+	// leaving is the time limit for closing a source or a contender.
 	leaving = 1300 * time.Millisecond
 )
 
@@ -49,7 +49,7 @@ func newServer(at Place) (*server, error) {
 		return nil, err
 	}
 	config.ValidateConnect = writable
-	s.crowd = newCrowd(s)
+	s.waiters = newWaiters(s)
 	s.pool, err = puddle.NewPool(&puddle.Config[*pgconn.PgConn]{
 		MaxSize: mostConnections,
 		Constructor: func(ctx context.Context) (*pgconn.PgConn, error) {
@@ -68,7 +68,7 @@ func hangUp(conn *pgconn.PgConn) {
 
 func quoted(identifier string) string { return `"` + strings.ReplaceAll(identifier, `"`, `""`) + `"` }
 
-// disconnect ends the connections. One that hangs is left to end by itself.
+// disconnect closes the connections. A connection that hangs ends later by itself.
 func (s *server) disconnect() {
 	closed := make(chan struct{})
 	go func() {
@@ -81,14 +81,14 @@ func (s *server) disconnect() {
 	}
 }
 
-// statement is one with its parameters. In its text @ stands for the schema.
+// statement is a statement with its parameters. In its text @ is replaced by the schema.
 type statement struct {
 	text   string
 	values [][]byte
 	binary []int16
 }
 
-// sql prepares a statement. Each parameter is a text, a number, bytes, or nil.
+// sql prepares a statement. Each parameter is a string, an int64, bytes, or nil.
 func (s *server) sql(text string, values ...any) statement {
 	st := statement{text: strings.ReplaceAll(text, "@", s.schema)}
 	for _, value := range values {
@@ -107,7 +107,7 @@ func (s *server) sql(text string, values ...any) statement {
 	return st
 }
 
-// row is one of an answer, as texts; nil for no value.
+// row is a row of an answer, as texts; nil for NULL.
 type row [][]byte
 
 func (r row) text(i int) string { return string(r[i]) }
@@ -115,19 +115,19 @@ func (r row) isNull(i int) bool { return r[i] == nil }
 func (r row) is(i int) bool     { return string(r[i]) == "t" }
 
 func (r row) number(i int) int64 {
-	n, _ := strconv.ParseInt(string(r[i]), 10, 64) // the query has made it one
+	n, _ := strconv.ParseInt(string(r[i]), 10, 64) // the query returns a number
 	return n
 }
 
 func (r row) micros(i int) time.Duration { return time.Duration(r.number(i)) * time.Microsecond }
 
-// answer is what a statement has returned.
+// answer is the result of a statement.
 type answer []row
 
 const longestTry = 5 * time.Second
 
-// carryOut has statements carried out as one transaction, until that is answered. They are made
-// anew for each try.
+// carryOut executes statements as one transaction, until it is answered. make is called for each
+// try.
 func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
 	doubt, err = remote.Repeat(ctx, min(cmp.Or(limit, s.timeout), s.timeout), longestTry, func(ctx context.Context) (_ remote.Tried, err error) {
 		var sent bool
@@ -137,7 +137,7 @@ func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() 
 	return answers, doubt, err
 }
 
-// once sends statements, and reports whether they may have left this host.
+// once sends statements, and reports whether they may have been sent.
 func (s *server) once(ctx context.Context, make func() []statement) (answers []answer, sent bool, err error) {
 	conn, err := s.connection(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *server) once(ctx context.Context, make func() []statement) (answers []a
 
 var errBroken = errors.New("the connection broke before the answer came")
 
-// idle is how long a connection may have lain before one looks whether it still is one.
+// idle is how long a connection may be unused before it is checked.
 const idle = time.Second
 
 func (s *server) connection(ctx context.Context) (*puddle.Resource[*pgconn.PgConn], error) {
@@ -169,21 +169,21 @@ func (s *server) connection(ctx context.Context) (*puddle.Resource[*pgconn.PgCon
 			return nil, err
 		}
 		s.answered.Store(true)
-		if !conn.Value().IsClosed() && conn.IdleDuration() < idle || conn.Value().CheckConn() == nil { //nolint:staticcheck // a ping costs an answer's time
+		if !conn.Value().IsClosed() && conn.IdleDuration() < idle || conn.Value().CheckConn() == nil { //nolint:staticcheck // a ping would cost a round trip
 			return conn, nil
 		}
 		conn.Destroy()
 	}
 }
 
-// send sends statements at once, without anything that the server would keep.
+// send sends statements at once, without prepared statements.
 func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (answers []answer, err error) {
 	var batch pgconn.Batch
 	for _, st := range statements {
 		batch.ExecParams(st.text, st.values, nil, st.binary, nil)
 	}
 	results, err := conn.ExecBatch(ctx, &batch).ReadAll()
-	if errors.Is(err, pgconn.ErrConnClosed) { // as which the driver tells of the end of a connection that stood until now
+	if errors.Is(err, pgconn.ErrConnClosed) { // also if the connection broke only now
 		err = errBroken
 	}
 	if err != nil {
@@ -199,8 +199,8 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 	return answers, nil
 }
 
-// request is carryOut on a server that is known, with its schema: look says that without one the error is
-// errUnmade.
+// request is carryOut after checking the server, and creating its schema; with look the error is
+// errUnmade without a schema.
 func (s *server) request(ctx context.Context, look bool, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
 	if _, err := s.ready(ctx, look); err != nil {
 		return nil, false, err
@@ -208,7 +208,7 @@ func (s *server) request(ctx context.Context, look bool, limit time.Duration, ma
 	return s.carryOut(ctx, limit, make)
 }
 
-// clock is a reading of the server's clock, carried on by this host's.
+// clock is a reading of the server's clock, extrapolated by this host's.
 type clock struct{ read atomic.Pointer[reading] }
 
 type reading struct {
@@ -216,13 +216,13 @@ type reading struct {
 	at     boottime.Instant
 }
 
-// micros is the server's time as a number. It may be compared.
+// micros is the server's time as a number, for comparisons.
 const micros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-// set is for a reading that an answer has brought.
+// set stores a reading from an answer.
 func (c *clock) set(micros int64) { c.read.Store(&reading{micros, boottime.Now()}) }
 
-// after is what the server's clock shows after a while, as such a number. It was read before.
+// after returns what the server's clock will show after d, as such a number. It requires a reading.
 func (c *clock) after(d time.Duration) int64 {
 	last := c.read.Load()
 	return last.micros + (last.at.Elapsed() + d).Microseconds()

@@ -52,8 +52,8 @@ func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err
 	return a, nil
 }
 
-// reads are the queries for some ranges, one of them for all single entries; which says which query is for
-// which range.
+// reads returns the queries for ranges, with a single one for all ranges of one entry, and for each
+// range the index of its query.
 func (s *server) reads(ranges []remote.Range) (queries []statement, which []int) {
 	var single values
 	var places []string
@@ -85,10 +85,10 @@ func (v *values) add(value any) string {
 	return "$" + strconv.Itoa(len(*v))
 }
 
-// statements are those of a transaction. One of them decides whether the conditions hold; an advisory lock on
-// the first key serialises such transactions, so the decision still holds when the writes are made. Locks and
-// tickets have a deadline by the server's clock: an attempt that arrives later, when its contender has given up,
-// changes nothing.
+// statements returns the statements of a transaction. One of them decides whether the conditions
+// hold; an advisory lock on the first key serialises such transactions, so the decision still holds
+// when the writes are made. Writes of locks and tickets have a deadline by the server's clock: an
+// attempt that arrives later, when its contender has given up, changes nothing.
 func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	then, or := "", ""
 	if len(t.Then) > 0 && len(t.If) == 0 {
@@ -99,7 +99,7 @@ func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 		var v values
 		var conds []string
 		for _, c := range t.If {
-			if c.Field == remote.IfSilent { // waits for a heartbeat that is being written
+			if c.Field == remote.IfSilent { // wait for a heartbeat that is being written
 				all = append(all, s.sql(`SELECT FROM @entry WHERE key = $1 FOR UPDATE`, c.Key))
 			}
 			conds = append(conds, holds(c, &v))
@@ -121,10 +121,11 @@ func (s *server) statements(t remote.Txn) (all []statement, decided int) {
 	return append(all, queries...), decided
 }
 
-// synchronous makes the commit wait for the disk, and for synchronous standbys, whatever the user's default is.
+// synchronous makes the commit wait for the disk, and for synchronous standbys, whatever the user's
+// default is.
 const synchronous = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
-// holds is a condition.
+// holds returns the expression for a condition.
 func holds(c remote.Cond, v *values) string {
 	key := v.add(c.Key)
 	there := `EXISTS (SELECT FROM @entry WHERE key = ` + key
@@ -149,14 +150,14 @@ func holds(c remote.Cond, v *values) string {
 	return `NOT ` + there + `)`
 }
 
-// end is the first key after those that begin with below, which ends with a slash.
+// end returns the first key after those that begin with below, which ends with a slash.
 func end(below string) string { return strings.TrimSuffix(below, "/") + "0" }
 
-// revision is unique, and larger than those before. A server that has lost the last numbers (it was restored, or is
-// a standby that was promoted) draws others, because of the random bits.
+// revision is unique, and larger than those before. A server that has lost the last numbers (it was
+// restored, or is a standby that was promoted) issues different ones, because of the random bits.
 const revision = `(SELECT (nextval($5::regclass) << 20) | floor(random() * 1048576)::bigint AS n) r`
 
-// write makes a write where a condition holds, which begins with AND.
+// write returns the statements of a write that is made if a condition holds, which begins with AND.
 func (s *server) write(w remote.Write, when string) []statement {
 	switch {
 	case w.Beat > 0:
@@ -174,7 +175,7 @@ func (s *server) write(w remote.Write, when string) []statement {
 	}
 	var channel, listener any
 	if w.Pulse != nil && w.Life == "" { // a ticket
-		channel, listener = s.crowd.channel, s.crowd.listener.Load()
+		channel, listener = s.waiters.channel, s.waiters.listener.Load()
 		when += ` AND ` + micros + ` < ` + strconv.FormatInt(s.clock.after(longestTry), 10)
 	}
 	key := w.Key
@@ -187,7 +188,7 @@ func (s *server) write(w remote.Write, when string) []statement {
 		key, w.Value, channel, listener, s.schema+"revision")}
 }
 
-// read is the query for the entries below a key.
+// read returns the query for the entries below a key.
 func (s *server) read(r remote.Range) statement {
 	var v values
 	value, order, limit := `encode(value, 'hex')`, `key`, ``
@@ -217,8 +218,9 @@ func (s *server) read(r remote.Range) statement {
 const columns = `, created, changed, version, beats, (channel IS NOT NULL)::int, (extract(epoch FROM clock_timestamp() - at) * 1000000)::bigint,
 	(extract(epoch FROM clock_timestamp() - seen) * 1000000)::bigint, server = pg_postmaster_start_time()`
 
-// entriesOf decodes rows. The server's clock counts unless the last heartbeat was dated by another server, or by
-// this one before a restart: a holder could not send any in between, and the clock may have changed.
+// entriesOf decodes rows. OneClock is false if the last heartbeat was dated by another server, or
+// by this one before a restart: a holder could not send any in between, and the clock may have
+// changed.
 func entriesOf(rows []row) (entries []remote.Entry, err error) {
 	for _, r := range rows {
 		value, err := hex.DecodeString(r.text(1))
@@ -236,17 +238,17 @@ func entriesOf(rows []row) (entries []remote.Entry, err error) {
 // Stop implements remote.Store: a holder depends on nothing but its row.
 func (s *server) Stop(int64) {}
 
-// Removals implements remote.Store: only waiters of a lock are told of its removal.
+// Removals implements remote.Store. It is not supported: only the waiters of a lock are notified.
 func (s *server) Removals(string, bool) (news <-chan struct{}, stop func()) { return nil, func() {} }
 
-// feed reads in passes. A pass reads what one snapshot of the database shows and the snapshot of the pass before
-// did not. So it reads nothing twice, and misses nothing that a transaction wrote that began early and
-// ended late.
+// feed reads in passes. A pass reads the entries that are visible in its snapshot of the database,
+// and were not in the snapshot of the pass before. So it reads nothing twice, and misses no
+// transaction that began early and committed late.
 type feed struct {
 	*server
 	below, from string
 	prior, now  string // snapshots; now is "" between two passes
-	xid, key    string // how far the pass has come
+	xid, key    string // the last entry that the pass has read
 }
 
 // Feed implements remote.Store.
@@ -257,7 +259,7 @@ func (s *server) Feed(below, from string) remote.Feed {
 // pageSize is how many entries are read at a time.
 const pageSize = 500
 
-// Next implements remote.Feed. If there is nothing new, that takes one request.
+// Next implements remote.Feed. If there are no new entries, it takes one request.
 func (f *feed) Next(ctx context.Context) ([]remote.Entry, error) {
 	now := any(f.now)
 	if f.now == "" {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// bootSlack is how far two readings of one boot's time, in seconds, may lie
-// apart: where it is computed as now minus uptime, both are rounded.
+// bootSlack is how far two readings of one boot's time, in seconds, may differ: where it is computed as now
+// minus uptime, both are rounded.
 const bootSlack = 2
 
-// sameBoot reports whether two boot ids surely mean one boot.
+// sameBoot reports whether two boot ids are certain to mean one boot.
 func sameBoot(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -17,8 +17,8 @@ func sameBoot(a, b string) bool {
 	return a == b || closeBootTimes(a, b)
 }
 
-// otherBoot reports whether two boot ids surely mean two boots. Times never
-// prove it, because setting the clock moves them.
+// otherBoot reports whether two boot ids are certain to mean two boots. Times never prove that, because
+// setting the clock moves them.
 func otherBoot(a, b string) bool {
 	if a == "" || b == "" || isBootTime(a) || isBootTime(b) {
 		return false
@@ -26,8 +26,8 @@ func otherBoot(a, b string) bool {
 	return a != b
 }
 
-// bootTimeID makes an id for systems that only know when they booted. The
-// machine is part of it: after a power cut a whole rack boots in one second.
+// bootTimeID makes an id for systems that only know when they booted. It includes the machine, because
+// after a power failure a whole rack boots in the same second.
 func bootTimeID(machine string, seconds uint64) string {
 	if machine == "" || seconds == 0 {
 		return ""

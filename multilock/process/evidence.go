@@ -11,14 +11,14 @@ import (
 type Life int
 
 const (
-	// Unknown means that nothing can be proved from here. It is the zero
-	// value, so that evidence nobody filled in proves nothing.
+	// Unknown means that nothing can be proved from here. It is the zero value, so that evidence that was
+	// not filled in proves nothing.
 	Unknown Life = iota
-	// Alive means that it exists, or that something with its number exists
-	// and nothing proves that it is another one.
+	// Alive means that the process exists, or that a process with its number exists and nothing proves that
+	// it is another one.
 	Alive
-	// Gone means proof that it will never run again: it does not exist, its
-	// number belongs to somebody else, or nothing but a zombie is left.
+	// Gone is proof that it will never run again: it does not exist, its number belongs to another process,
+	// or only a zombie is left.
 	Gone
 )
 
@@ -39,9 +39,8 @@ func (l Life) String() string {
 type Evidence struct {
 	// Life is the judgement.
 	Life Life
-	// Why is a short phrase for people, such as "process 4711 (rsync) is
-	// running on this host". It is not meant to be parsed. It may hold the
-	// name of a process, quoted when that has unprintable characters.
+	// Why is a short phrase for people, such as "process 4711 (rsync) is running on this host". It is not
+	// meant to be parsed. It may contain the name of a process, quoted if that has unprintable characters.
 	Why string
 }
 
@@ -49,8 +48,8 @@ func evidence(life Life, format string, args ...any) Evidence {
 	return Evidence{Life: life, Why: fmt.Sprintf(format, args...)}
 }
 
-// printable returns a name as it is if it can stand in a message, and quoted if
-// not: names are data of others and may hold line feeds or escape sequences.
+// printable returns a name as it is if it is printable, and quoted otherwise: other users choose the names,
+// which may contain line feeds or escape sequences.
 func printable(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.QuoteToASCII(name)

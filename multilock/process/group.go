@@ -2,9 +2,9 @@ package process
 
 import "fmt"
 
-// Group is the process group of a job (setpgid(2)), named so that no later
-// group with the same number can be mistaken for it. An empty field means "not
-// known". Host, Machine, Boot and Namespace are those of [Identity].
+// Group identifies the process group of a job (setpgid(2)), so that no later group with the same number can
+// be mistaken for it. An empty field means "unknown". Host, Machine, Boot and Namespace are those of
+// [Identity].
 type Group struct {
 	Host      string `json:"host,omitempty"`
 	Machine   string `json:"machine,omitempty"`
@@ -14,15 +14,25 @@ type Group struct {
 	PGID int `json:"pgid"`
 	// Start is the start time of the leader, in the unit of Identity.Start.
 	Start uint64 `json:"start,omitempty"`
+	// Work is what the group works on, for people. No decision depends on it.
+	Work Work `json:"work,omitzero"`
 }
 
-// FindGroup returns the process group that has the number pgid at this moment.
-// Call it while the leader exists, be it as a zombie: later its start time
-// cannot be found out any more and is left 0, which gives away the protection
-// against a number that is used again. The error is ErrNotFound when no process
-// belongs to such a group, and wraps errors.ErrUnsupported on systems without
-// process groups. A pgid below 2 is refused: kill(2) gives 0 and -1 another
-// meaning.
+// Work is an attempt at a job of a list.
+type Work struct {
+	Job     int `json:"job"` // the job's number in the list, from 1
+	Attempt int `json:"attempt"`
+	Slot    int `json:"slot"` // on its host, from 1
+	// After is how many seconds after the acquisition of the lock the attempt began. It gives a start time
+	// that does not depend on the clock of its host.
+	After float64 `json:"after"`
+}
+
+// FindGroup returns the process group that has the number pgid now. Call it while the leader exists, even
+// as a zombie: later its start time cannot be found and is left 0, which loses the protection against a
+// reused number. The error is ErrNotFound if no process belongs to the group, and wraps
+// errors.ErrUnsupported on systems without process groups. A pgid below 2 is ErrNotFound, because kill(2)
+// gives 0 and -1 another meaning.
 func FindGroup(pgid int) (Group, error) {
 	place, err := here()
 	if err != nil {
@@ -31,8 +41,8 @@ func FindGroup(pgid int) (Group, error) {
 	return place.FindGroup(pgid)
 }
 
-// FindGroup is the function of that name for callers that know who they are
-// already: id must be the identity of the calling process.
+// FindGroup is like the function FindGroup, for callers that already know their identity: id must be the
+// identity of the calling process.
 func (id Identity) FindGroup(pgid int) (Group, error) {
 	if pgid < 2 {
 		return Group{}, fmt.Errorf("find process group %d: %w", pgid, ErrNotFound)
@@ -44,15 +54,14 @@ func (id Identity) FindGroup(pgid int) (Group, error) {
 	return Group{Host: id.Host, Machine: id.Machine, Boot: id.Boot, Namespace: id.Namespace, PGID: pgid, Start: start}, nil
 }
 
-// Judge says whether any process of the group lives, from the view of self,
-// which must be the identity of the calling process. Stopped processes and
-// those of other users count, zombies do not; the leader may be long gone. The
-// place has to be that of self, as for [Identity.Judge], and
-// what cannot be told apart counts as Alive. A process that left for a group or
-// session of its own does not belong to the group any more.
+// Judge reports whether any process of the group is alive, as seen by self, which must be the identity of
+// the calling process. Stopped processes and those of other users count, zombies do not; the leader may
+// have ended long ago. Host, machine, boot and namespace must be those of self, as for [Identity.Judge],
+// and a doubtful case counts as Alive. A process that moved to another group or session does not belong to
+// the group any more.
 //
-// It costs two or three system calls while the leader lives or when the group
-// is gone, and a pass over all processes of the host otherwise.
+// It costs two or three system calls while the leader is alive or when the group is gone, and otherwise a
+// pass over all processes of the host.
 func (g Group) Judge(self Identity) Evidence {
 	if g.PGID < 2 {
 		return evidence(Unknown, "%d is not the number of a job's process group", g.PGID)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exists sends no signal: 0 only asks (kill(2)).
+// exists sends no signal: signal 0 only checks (kill(2)).
 func exists(pid int) (bool, error) {
 	switch err := unix.Kill(pid, 0); err {
 	case nil, unix.EPERM:
@@ -33,14 +33,14 @@ func judgeGroup(g Group) Evidence {
 	case sent != nil && sent != unix.EPERM:
 		return evidence(Unknown, "process group %d cannot be looked up: %v", g.PGID, sent)
 	case otherStart(g.Start, createTime(g.PGID)):
-		// No pid is handed out while a group has that number (fork(2)).
+		// The kernel does not reuse a pid while a group has that number (fork(2)).
 		return groupReused(g.PGID, nameOf(int32(g.PGID)))
 	}
 	return judgeMembers(g.PGID)
 }
 
-// judgeMembers looks for a member that lives. Zombies alone never prove the end
-// of the group here: the system may show us only some of the processes.
+// judgeMembers looks for a live member. Zombies alone never prove here that the group has ended: the system
+// may show only some of the processes.
 func judgeMembers(pgid int) Evidence {
 	pids, err := process.Pids()
 	if err != nil {

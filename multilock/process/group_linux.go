@@ -19,7 +19,7 @@ func leaderStart(pgid int) (uint64, error) {
 	return start, nil
 }
 
-// judgeGroup asks the kernel, then the leader, and only then everybody.
+// judgeGroup asks the kernel, then looks at the leader, and only then at all processes.
 func judgeGroup(g Group) Evidence {
 	switch sent := unix.Kill(-g.PGID, 0); {
 	case sent == unix.ESRCH:
@@ -36,25 +36,24 @@ func judgeGroup(g Group) Evidence {
 	case !procfs.Proc.Ours():
 		return evidence(Alive, "process group %d exists on this host, and /proc shows another pid namespace", g.PGID)
 	case known && !match:
-		// The kernel hands out no pid while a group has that number, so a
-		// new owner of the number proves that the group had ended.
+		// The kernel does not reuse a pid while a group has that number, so a new process with the number
+		// proves that the group had ended.
 		return groupReused(g.PGID, leader.Name)
 	}
 	return judgeMembers(g.PGID)
 }
 
 const (
-	// maxCensus limits how often all processes are gone through.
+	// maxCensus limits the passes over all processes.
 	maxCensus = 6
-	// confirmations is how many passes have to agree with the one before. One
-	// is not enough: a process that is born after the listing, while its
-	// parent ends and is reaped before its turn comes, slips through.
+	// confirmations is how many passes have to agree with the one before. One is not enough: a pass misses
+	// a process that starts after the listing, while its parent ends and is reaped before the pass reaches
+	// it.
 	confirmations = 2
 )
 
-// judgeMembers decides for a group that the kernel still knows and whose leader
-// does not run. It is Gone only if the same zombies, and nobody else, account
-// for it in several passes.
+// judgeMembers decides for a group that the kernel still knows and whose leader does not run. It is Gone
+// only if several passes find the same zombies, and no other members.
 func judgeMembers(pgid int) Evidence {
 	var before census
 	agreed := 0
@@ -76,12 +75,12 @@ func judgeMembers(pgid int) Evidence {
 	return judgeUnseen(pgid)
 }
 
-// judgeUnseen has only the kernel's word left.
+// judgeUnseen can only ask the kernel.
 func judgeUnseen(pgid int) Evidence {
 	if unix.Kill(-pgid, 0) == unix.ESRCH {
 		return groupMissing(pgid)
 	}
-	return evidence(Alive, "process group %d exists on this host, and /proc may hide who is in it", pgid)
+	return evidence(Alive, "process group %d exists on this host, and /proc may hide its members", pgid)
 }
 
 // census is what one pass over all processes found of a group.
@@ -89,7 +88,7 @@ type census struct {
 	alive   int    // pid of one living member, 0 if none was seen
 	name    string // its name
 	zombies []zombie
-	hidden  bool // some process was listed and may not be read
+	hidden  bool // a listed process could not be read
 }
 
 type zombie struct {
@@ -97,13 +96,13 @@ type zombie struct {
 	start uint64
 }
 
-// confirms reports that two passes in a row could read everybody and found the
-// same zombies, at least one.
+// confirms reports that two consecutive passes could read every process and found the same zombies, at
+// least one.
 func (c census) confirms(before census) bool {
 	return !c.hidden && !before.hidden && len(c.zombies) > 0 && slices.Equal(c.zombies, before.zombies)
 }
 
-// takeCensus stops at the first living member.
+// takeCensus stops at the first live member.
 func takeCensus(proc procfs.Dir, pgid int) (census, error) {
 	pids, err := proc.PIDs()
 	if err != nil {

@@ -23,8 +23,7 @@ func groupOf(t *testing.T, role string) *actor.Actor {
 	return leader
 }
 
-// pair starts a leader and a member of its group; the member becomes our child
-// when the leader ends.
+// pair starts a leader and a member of its group; the member becomes our child when the leader ends.
 func pair(t *testing.T) (group process.Group, leader *actor.Actor, member int) {
 	t.Helper()
 	leader = groupOf(t, "lead")
@@ -136,7 +135,7 @@ func TestGroupThatItsLeaderHasLeft(t *testing.T) {
 	require.Contains(t, found.Why, "no longer exists")
 }
 
-// kill(2) takes -1 and 0 for everybody and for our own group.
+// For kill(2), -1 means every process and 0 our own group.
 func TestNumberThatIsNoGroup(t *testing.T) {
 	me := self(t)
 	for _, pgid := range []int{1, 0, -1, -me.PID, math.MinInt32} {
@@ -153,7 +152,7 @@ func TestGroupAsJSON(t *testing.T) {
 	require.JSONEq(t, `{"host":"h","machine":"m","boot":"b","pidns":"n","pgid":7,"start":9}`, string(text))
 }
 
-// Whose start is not known may be anybody with that number: nothing proves an end.
+// A group without a start time may be any group with that number: nothing proves an end.
 func TestGroupWithoutAStart(t *testing.T) {
 	me, leader := self(t), groupOf(t, "sit")
 	group := findGroup(t, leader.Process.Pid)

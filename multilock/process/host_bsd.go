@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startIsFixed: the kernel adds the boot time, which it corrects when the clock
-// is set, to a start time relative to it.
+// startIsFixed is false: the kernel adds the boot time, which it corrects when the clock is set, to a
+// relative start time.
 const startIsFixed = false
 
-// kernelBootID is 16 random bytes on FreeBSD since 13.0; the others have none.
+// kernelBootID is 16 random bytes on FreeBSD since 13.0; the other systems have none.
 func kernelBootID() string {
 	id, err := unix.SysctlRaw("kern.boot_id")
 	if err != nil {
@@ -23,7 +23,7 @@ func kernelBootID() string {
 	return hex.EncodeToString(id)
 }
 
-// isJailed is false on systems that know no jails.
+// isJailed is false on systems without jails.
 func isJailed() bool {
 	jailed, err := unix.SysctlUint32("security.jail.jailed")
 	return err == nil && jailed != 0

@@ -2,14 +2,14 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// startIsFixed: the kernel notes the time of creation once and never corrects
-// it (p_starttime of kinfo_proc in sys/sysctl.h).
+// startIsFixed is true: the kernel records the time of creation once and never corrects it (p_starttime of
+// kinfo_proc in sys/sysctl.h).
 const startIsFixed = true
 
 // zombieState is SZOMB of sys/proc.h.
 const zombieState = 5
 
-// kernelBootID is random and made at every boot.
+// kernelBootID is random and generated at every boot.
 func kernelBootID() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
@@ -20,7 +20,7 @@ func kernelBootID() string {
 
 func isJailed() bool { return false }
 
-// isZombie asks the kernel, because gopsutil would start ps(1) for that.
+// isZombie asks the kernel directly, because gopsutil would start ps(1).
 func isZombie(pid int) bool {
 	found, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	return err == nil && found.Proc.P_stat == zombieState

@@ -10,12 +10,11 @@ import (
 	"github.com/shirou/gopsutil/v3/process"
 )
 
-// startSlack is how many milliseconds two readings of one start time may lie
-// apart, for systems that keep it relative to a boot time they correct.
+// startSlack is how many milliseconds two readings of one start time may differ, for systems that keep it
+// relative to a boot time that they correct.
 const startSlack = 1000
 
-// machineID is the hardware's or the installation's own id: IOPlatformUUID,
-// kern.hostuuid, MachineGuid.
+// machineID is the id of the hardware or the installation: IOPlatformUUID, kern.hostuuid, MachineGuid.
 func machineID() string {
 	id, err := host.HostID()
 	if err != nil {
@@ -35,7 +34,7 @@ func bootID(machine string) string {
 	return bootTimeID(machine, seconds)
 }
 
-// namespace is empty where processes of the same machine may be out of sight.
+// namespace is empty where processes of the same machine may be invisible.
 func namespace() string {
 	if isJailed() {
 		return ""
@@ -58,9 +57,9 @@ func startOf(pid int) (uint64, error) {
 	return createTime(pid), nil
 }
 
-// createTime is 0 when it cannot be found out.
+// createTime is 0 if it is unknown.
 func createTime(pid int) uint64 {
-	// A literal rather than NewProcess, which would look the pid up first.
+	// A literal, because NewProcess would look the pid up first.
 	found := process.Process{Pid: int32(pid)}
 	millis, err := found.CreateTime()
 	if err != nil || millis <= 0 {

@@ -7,16 +7,15 @@ import (
 	"github.com/shirou/gopsutil/v3/process"
 )
 
-// startIsFixed: GetProcessTimes returns what was noted at creation.
+// startIsFixed is true: GetProcessTimes returns what was recorded at creation.
 const startIsFixed = true
 
-// kernelBootID is empty: Windows offers no id, only the time of the boot.
+// kernelBootID is empty: Windows has no boot id, only the time of the boot.
 func kernelBootID() string { return "" }
 
 func isJailed() bool { return false }
 
-// isZombie is false: a process that has ended but is still held open by a
-// handle does not exist for exists.
+// isZombie is false: for exists, a process that has ended does not exist, even if a handle keeps it open.
 func isZombie(int) bool { return false }
 
 func exists(pid int) (bool, error) {
@@ -27,8 +26,8 @@ func leaderStart(int) (uint64, error) {
 	return 0, fmt.Errorf("process groups on windows: %w", errors.ErrUnsupported)
 }
 
-// judgeGroup knows nothing, because Windows has jobs and no process groups, and
-// FindGroup never gave one out here.
+// judgeGroup returns Unknown, because Windows has jobs instead of process groups, and FindGroup never
+// returns a group here.
 func judgeGroup(g Group) Evidence {
 	return evidence(Unknown, "process group %d: windows has no process groups", g.PGID)
 }

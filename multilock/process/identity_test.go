@@ -91,9 +91,8 @@ func TestPIDProvesNothingElsewhere(t *testing.T) {
 	}
 }
 
-// Copies of a virtual machine that was running have its boot id and its pid namespace.
-// So has a container with the pid namespace of its host and a name of its own: nobody
-// can tell the two from each other.
+// Copies of a running virtual machine share its boot id and its pid namespace. So does a container with the
+// pid namespace of its host and a name of its own: the two cases cannot be distinguished.
 func TestOneBootInTwoPlacesProvesNothing(t *testing.T) {
 	me := self(t)
 	me.Machine = "00000000ba5eba11"
@@ -120,7 +119,7 @@ func TestOneBootInTwoPlacesProvesNothing(t *testing.T) {
 	}
 }
 
-// A name or a machine that is not known on one side differs from none.
+// An unknown name or machine on one side differs from nothing.
 func TestUnknownPlaceDiffersFromNone(t *testing.T) {
 	me := self(t)
 	me.Machine = "00000000ba5eba11"

@@ -8,13 +8,12 @@ import (
 )
 
 const (
-	// leastSearch is how often all processes are gone through at least, and searchPatience
-	// for how long, while others come and go: on a busy host nearly each pass misses one.
+	// leastSearch is the minimum number of passes over all processes, and searchPatience the minimum time
+	// for them, while other processes come and go: on a busy host nearly each pass misses one.
 	leastSearch    = 10
 	searchPatience = time.Second
-	// settledPasses is how many passes in a row have to have missed nobody. After one,
-	// a process may still have slipped through whose number was a small one, because
-	// the numbers had just started over.
+	// settledPasses is how many consecutive passes have to be complete. A single pass may still miss a
+	// process with a small number, because the numbers had just started over.
 	settledPasses = 2
 )
 
@@ -30,7 +29,7 @@ func judgeJob(mark JobMark, since uint64) Evidence {
 	return settle(s.pass, searchPatience)
 }
 
-// settle goes over all processes until nobody can have been missed.
+// settle passes over all processes until none can have been missed.
 func settle(pass func() (searchPass, error), patience time.Duration) Evidence {
 	settled := 0
 	for n, start := 0, time.Now(); n < leastSearch || time.Since(start) < patience; n++ {
@@ -55,16 +54,16 @@ func settle(pass func() (searchPass, error), patience time.Duration) Evidence {
 type jobSearch struct {
 	proc  procfs.Dir
 	mark  JobMark
-	since uint64 // when the first of them can have started, 0 if that is not known
-	// strangers are the start times, by pid, of those that were seen without the mark.
-	// They do not get it later, and neither do their children.
+	since uint64 // when the first process of the job can have started, 0 if unknown
+	// strangers has the start times, by pid, of processes that were seen without the mark. They do not get
+	// it later, and neither do their children.
 	strangers map[int]uint64
 }
 
-// searchPass is what one pass showed.
+// searchPass is the result of one pass.
 type searchPass struct {
-	seen   *Evidence // of one that lives or, without that, of one that may belong to the job and cannot be looked at
-	missed bool      // one has ended before its turn, and may have left a child behind
+	seen   *Evidence // a live process of the job or, without one, a process that may belong to the job and cannot be inspected
+	missed bool      // a process has ended before it was inspected, and may have left a child behind
 }
 
 func (s *jobSearch) pass() (p searchPass, err error) {
@@ -79,8 +78,8 @@ func (s *jobSearch) pass() (p searchPass, err error) {
 	return p, err
 }
 
-// newestFirst is an order in which those come first that were not seen before, and of
-// those the youngest: they may be gone a moment later.
+// newestFirst orders processes that were not seen before first, and the youngest of those first, because
+// they may soon be gone.
 func (s *jobSearch) newestFirst(a, b int) int {
 	_, knownA := s.strangers[a]
 	_, knownB := s.strangers[b]
@@ -106,7 +105,7 @@ func (s *jobSearch) look(pid int, p *searchPass) {
 		// the kernel's own, or older than any job of the holder
 	case found.Ended():
 		s.miss(found, p)
-		s.strangers[pid] = found.Start // it starts nobody any more
+		s.strangers[pid] = found.Start // it does not start processes any more
 	default:
 		s.lookInto(found, p)
 	}
@@ -130,7 +129,7 @@ func (s *jobSearch) lookInto(found procfs.Stat, p *searchPass) {
 	}
 }
 
-// miss notes one that cannot be looked into any more, or not yet.
+// miss records a process that cannot be inspected any more, or not yet.
 func (s *jobSearch) miss(found procfs.Stat, p *searchPass) {
 	if s.strangers[found.PID] != found.Start {
 		p.missed = true
@@ -142,15 +141,14 @@ func (p *searchPass) suspect(pid int, name string) {
 	p.seen = &doubt
 }
 
-// inBetween reports a process without memory of its own: it is ending, or about to
-// execute a program whose environment is not in place yet. No other one is without
-// arguments.
+// inBetween reports a process without memory of its own: it is ending, or about to execute a program whose
+// environment is not in place yet. No other process has no arguments.
 func (s *jobSearch) inBetween(pid int) bool {
-	arguments, _ := s.proc.Read(pid, "cmdline") // nor are there any of one that has ended
+	arguments, _ := s.proc.Read(pid, "cmdline") // a process that has ended has none either
 	return len(arguments) == 0
 }
 
-// in says whether an environment has the mark.
+// in reports whether an environment has the mark.
 func (m JobMark) in(environ []byte) bool {
 	if m.KeyDigest == "" {
 		return procfs.HasEntry(environ, TokenEntry(m.Token))

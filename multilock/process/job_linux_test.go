@@ -24,8 +24,8 @@ func jobOf(t *testing.T, role string) (token string, a *actor.Actor) {
 	return token, a
 }
 
-// requireNoJob looks until it is clear that nobody lives. On a host where others come
-// and go, one look may not be enough.
+// requireNoJob looks until it is clear that no process is alive. On a host where processes come and go, one
+// look may not be enough.
 func requireNoJob(t *testing.T, holder process.Identity, token string, me process.Identity) {
 	t.Helper()
 	var found process.Evidence
@@ -73,7 +73,7 @@ func TestJobMarkIsAWholeEntry(t *testing.T) {
 	requireNoJob(t, me, token+"-other", me)
 }
 
-// Nobody who was there before the holder is of its job.
+// A process that is older than the holder does not belong to its job.
 func TestJobIsNotOlderThanItsHolder(t *testing.T) {
 	me := self(t)
 	token, child := jobOf(t, "sit")
@@ -87,8 +87,8 @@ func TestJobIsNotOlderThanItsHolder(t *testing.T) {
 	requireLife(t, process.Alive, holder.JudgeJob(process.JobMark{Token: token}, me))
 }
 
-// A job of which at any moment one process lives, and none for long: each starts the
-// next and ends. It is never called gone.
+// A job of short-lived processes, one at a time: each starts the next and ends. It is never reported as
+// gone.
 func TestJobThatHops(t *testing.T) {
 	me := self(t)
 	token, hopper := jobOf(t, "hop")
@@ -103,7 +103,7 @@ func TestJobThatHops(t *testing.T) {
 		found := me.JudgeJob(process.JobMark{Token: token}, me)
 		require.NotEqual(t, process.Gone, found.Life, found.Why)
 	}
-	require.NoError(t, hopper.Input.Close()) // the next one ends
+	require.NoError(t, hopper.Input.Close()) // the next process ends
 	_, err = ended.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "EOF")
 	reapAll()
@@ -133,7 +133,7 @@ func TestJobKeyIsNotToBeGuessed(t *testing.T) {
 	}
 }
 
-// reapAll waits for the orphans that were adopted and have ended.
+// reapAll waits for the adopted orphans that have ended.
 func reapAll() {
 	for {
 		if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil {
@@ -142,7 +142,7 @@ func reapAll() {
 	}
 }
 
-// That others come and go keeps nobody from seeing that a job is gone.
+// Other processes that come and go do not hide that a job is gone.
 func TestJobOnABusyHost(t *testing.T) {
 	me := self(t)
 	for range 2 {

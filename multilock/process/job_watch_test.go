@@ -12,7 +12,7 @@ func TestJobWatchLeavesTimeBetweenSearches(t *testing.T) {
 	searches := 0
 	inVain := func() Evidence {
 		searches++
-		time.Sleep(time.Minute / 100) // what it took is what its answer stands for, ten times
+		time.Sleep(time.Minute / 100) // the answer stands for ten times as long
 		return evidence(Unknown, "too fast")
 	}
 	var w JobWatch

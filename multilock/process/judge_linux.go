@@ -6,9 +6,9 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// judgePID reads the stat file first: for a living process whose start time
-// agrees that is all it takes. Everything else is looked into further, as /proc
-// may be one of another pid namespace and show somebody else.
+// judgePID reads the stat file first: for a live process with a matching start time that is enough. Every
+// other case needs further checks, because /proc may belong to another pid namespace and show another
+// process.
 func judgePID(pid int, start uint64) Evidence {
 	found, err := procfs.Proc.Stat(pid)
 	if err == nil && !found.Ended() && start != 0 && found.Start == start {
@@ -33,9 +33,9 @@ func running(found procfs.Stat) Evidence {
 	return evidence(Alive, "process %d (%s) is running on this host", found.PID, printable(found.Name))
 }
 
-// ownStart needs no pid, so it is right whatever namespace /proc belongs to.
+// ownStart needs no pid, so it is right even if /proc belongs to another namespace.
 func ownStart() uint64 {
-	own, _ := procfs.Proc.Stat(0) // 0 if there is none
+	own, _ := procfs.Proc.Stat(0) // 0 on failure
 	return own.Start
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// ownName is how messages name the processes the tests start; the kernel keeps
-// 15 bytes of a name.
+// ownName is how messages name the processes that the tests start; the kernel keeps 15 bytes of a name.
 func ownName() string {
 	name := filepath.Base(os.Args[0])
 	return "(" + name[:min(len(name), 15)] + ")"
@@ -28,8 +27,7 @@ func needRoot(t *testing.T, forWhat string) {
 	}
 }
 
-// inState waits until a child has ended (WEXITED) or stopped (WSTOPPED), and
-// leaves it as it is.
+// inState waits until a child has ended (WEXITED) or stopped (WSTOPPED), without reaping it.
 func inState(t *testing.T, pid, state int) {
 	t.Helper()
 	for {
@@ -105,7 +103,7 @@ func TestNamesThatLookLikeFields(t *testing.T) {
 	}
 }
 
-// namedSleep runs a copy of sleep, whose name the kernel takes from the file.
+// namedSleep runs a copy of sleep, whose process name the kernel takes from the file.
 func namedSleep(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
@@ -133,7 +131,7 @@ func TestOtherPIDNamespace(t *testing.T) {
 	requireLife(t, process.Unknown, me.Judge(id))
 }
 
-// Other time namespaces read other start times of the same process.
+// A process has different start times in different time namespaces.
 func TestOtherTimeNamespace(t *testing.T) {
 	needRoot(t, "make a time namespace")
 	if _, err := os.Stat("/proc/self/ns/time"); err != nil {
@@ -150,7 +148,7 @@ func TestOtherTimeNamespace(t *testing.T) {
 	requireLife(t, process.Unknown, id.Judge(me))
 }
 
-// Here /proc holds processes that are not those the numbers stand for.
+// Here /proc shows other processes than those that the numbers stand for.
 func TestProcOfTheOuterNamespace(t *testing.T) {
 	needRoot(t, "make a pid namespace")
 	seen := hear[outerFindings](t, startIn(t, unix.CLONE_NEWPID, "outer"))
@@ -166,7 +164,7 @@ func TestProcOfTheOuterNamespace(t *testing.T) {
 	requireLife(t, process.Unknown, seen.Job)
 }
 
-// startIn starts an actor in namespaces of its own.
+// startIn starts an actor in its own namespaces.
 func startIn(t *testing.T, namespaces uintptr, role string) *actor.Actor {
 	t.Helper()
 	a := actor.Prepare(t, role, nil)
@@ -185,7 +183,7 @@ func marked(t *testing.T) (token string, leader *actor.Actor) {
 	return token, leader
 }
 
-// examine asks somebody in another place about a process, its group and its job.
+// examine asks an actor in other namespaces about a process, its group and its job.
 func examine(t *testing.T, role string, namespaces uintptr, pid int, token string) findings {
 	t.Helper()
 	judge := startIn(t, namespaces, role)
@@ -193,7 +191,7 @@ func examine(t *testing.T, role string, namespaces uintptr, pid int, token strin
 	return hear[findings](t, judge)
 }
 
-// What may not be looked into proves nothing about a job.
+// A process that may not be inspected proves nothing about a job.
 func TestProcessOfAnotherUser(t *testing.T) {
 	needRoot(t, "become somebody else")
 	token, child := marked(t)
@@ -210,8 +208,8 @@ func TestProcessOfAnotherUser(t *testing.T) {
 	requireLife(t, process.Gone, seen.Group)
 }
 
-// Behind hidepid a zombie of somebody else cannot be told from a process that
-// runs, so both count as alive.
+// Behind hidepid another user's zombie cannot be distinguished from a running process, so both count as
+// alive.
 func TestProcessThatIsHidden(t *testing.T) {
 	needRoot(t, "mount /proc with hidepid")
 	token, child := marked(t)

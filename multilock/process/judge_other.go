@@ -22,9 +22,9 @@ func judgePID(pid int, start uint64) Evidence {
 	return evidence(Alive, "process %d is running on this host", pid)
 }
 
-// otherStart reports that two start times surely belong to two processes. Where
-// setting the clock moves the start times of running processes they prove
-// nothing, and the process that has the number counts as the right one.
+// otherStart reports that two start times are certain to belong to two processes. Where setting the clock
+// moves the start times of running processes they prove nothing, and the process with the number counts as
+// the right one.
 func otherStart(recorded, found uint64) bool {
 	if !startIsFixed || recorded == 0 || found == 0 {
 		return false
@@ -36,8 +36,7 @@ func judgeJob(JobMark, uint64) Evidence {
 	return evidence(Unknown, "%s does not show what belongs to its job", runtime.GOOS)
 }
 
-// await has nothing to sleep on: kqueue(2) and process handles would do, but
-// need a thread or a poller of their own for each system.
+// await can only poll: kqueue(2) and process handles would need a thread or a poller for each system.
 func (id Identity) await(ctx context.Context, self Identity) error {
 	return id.poll(ctx, self)
 }

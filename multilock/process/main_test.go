@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sit tells that it runs and stays until its input ends.
+// sit reports that it runs and stays until its input ends.
 func sit() error {
 	fmt.Println("{}")
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return err
 }
 
-// sitter returns a process that runs.
+// sitter returns a running process.
 func sitter(t *testing.T) *actor.Actor {
 	t.Helper()
 	a := actor.Prepare(t, "sit", nil)
@@ -37,7 +37,7 @@ func sitter(t *testing.T) *actor.Actor {
 	return a
 }
 
-// hear returns what an actor tells next.
+// hear returns the next message of an actor.
 func hear[T any](t *testing.T, a *actor.Actor) (told T) {
 	t.Helper()
 	a.Hear(t, &told)

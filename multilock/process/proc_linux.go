@@ -7,11 +7,11 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// initialTimeNamespace is the number every kernel gives it (PROC_TIME_INIT_INO
-// in include/linux/proc_ns.h).
+// initialTimeNamespace is the number that every kernel gives to it (PROC_TIME_INIT_INO in
+// include/linux/proc_ns.h).
 const initialTimeNamespace = "time:[4026531834]"
 
-// machineID prefers the file of systemd; D-Bus kept the same id long before.
+// machineID prefers systemd's file; D-Bus had the same id long before.
 func machineID() string {
 	if id := firstLine("/etc/machine-id"); id != "" {
 		return id
@@ -45,9 +45,8 @@ func firstLine(path string) string {
 	return strings.TrimSpace(line)
 }
 
-// procHides reports whether /proc may keep processes of others from us
-// (hidepid in proc(5)). A mount hidden below another one counts as well: a
-// needless doubt harms less than a missing one.
+// procHides reports whether /proc may hide other users' processes (hidepid in proc(5)). A mount hidden
+// below another one counts as well: a needless doubt is less harmful than a missed process.
 func procHides() bool {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -66,8 +65,8 @@ func mountsHide(mounts string) bool {
 	return false
 }
 
-// hidesPIDs looks at mount options. Kernels since 5.8 write words, older ones
-// numbers; 0 and "off" are not shown but may be one day.
+// hidesPIDs checks mount options. Kernels since 5.8 write words, older ones numbers; 0 and "off" are not
+// shown today, but may be in future.
 func hidesPIDs(options string) bool {
 	for option := range strings.SplitSeq(options, ",") {
 		mode, ok := strings.CutPrefix(option, "hidepid=")

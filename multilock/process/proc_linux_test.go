@@ -101,8 +101,8 @@ func pidfd(t *testing.T, pid int) *os.File {
 	return handle
 }
 
-// The end must come from the poller: Wait would hide a handle that does not work
-// behind its once-a-second look.
+// The poller must report the end: Wait would hide a handle that does not work, because it also polls once a
+// second.
 func TestHandleWakesUpAtTheEnd(t *testing.T) {
 	cmd, input := cat(t)
 	handle := pidfd(t, cmd.Process.Pid)

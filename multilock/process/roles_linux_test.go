@@ -29,8 +29,8 @@ func roles() map[string]func() error {
 	}
 }
 
-// adoptOrphans makes grandchildren our own children when their parent ends, so
-// that the tests decide when they are reaped.
+// adoptOrphans makes grandchildren our own children when their parent ends, so that the tests decide when
+// they are reaped.
 func adoptOrphans() error {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
@@ -39,8 +39,8 @@ func say(message any) error {
 	return json.NewEncoder(os.Stdout).Encode(message)
 }
 
-// another starts one more process of ours, in a process group of its own or in
-// that of the caller. It ends when input ends, which the caller may share.
+// another starts one more process of ours, in its own process group or in that of the caller. It ends when
+// input ends, which the caller may share.
 func another(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -53,10 +53,10 @@ func another(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// moveVariable names the process group that lead goes to, if it is to go to another.
+// moveVariable names the process group that lead moves to, if any.
 const moveVariable = "MULTILOCK_PROCESS_TEST_GROUP"
 
-// lead leaves a member of its group behind when it is killed, or goes to another group.
+// lead leaves a member of its group behind when it is killed, or moves to another group.
 func lead() error {
 	member, err := another(nil)
 	if err != nil {
@@ -74,10 +74,10 @@ func lead() error {
 	return nil
 }
 
-// hop starts the next one of its kind and ends, as long as its input is open.
+// hop starts the next process of its kind and ends, as long as its input is open.
 func hop() error {
 	poll := []unix.PollFd{{Fd: 0}}
-	_, _ = unix.Poll(poll, 0) // interrupted, it knows nothing
+	_, _ = unix.Poll(poll, 0) // if it is interrupted, the result is unknown
 	if poll[0].Revents&unix.POLLHUP != 0 {
 		return nil
 	}
@@ -90,7 +90,7 @@ func hop() error {
 	return next.Start()
 }
 
-// headless goes on after its main thread has ended.
+// headless continues after its main thread has ended.
 func headless() error {
 	go endMainThread()
 	var line []byte
@@ -104,8 +104,8 @@ func headless() error {
 	return sit()
 }
 
-// endMainThread moves on from thread to thread until it runs on the main one.
-// Every thread on the way stays taken, so the search ends.
+// endMainThread moves from thread to thread until it runs on the main one. Every thread on the way stays
+// locked, so the search ends.
 func endMainThread() {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -126,7 +126,7 @@ func report() error {
 	return sit()
 }
 
-// exam is what somebody in another place is asked about.
+// exam is what an actor in other namespaces is asked about.
 type exam struct {
 	Process process.Identity
 	Group   process.Group
@@ -169,7 +169,7 @@ func judgeAsNobody() error {
 	return takeExam()
 }
 
-// mountProc needs a mount namespace of its own, and keeps it to itself.
+// mountProc needs its own mount namespace, and keeps its mounts private.
 func mountProc() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

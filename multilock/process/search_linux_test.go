@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// proc makes up processes: a directory that looks like /proc.
+// proc fakes processes: a directory that looks like /proc.
 type proc struct {
 	*testing.T
 	dir string
@@ -23,8 +23,8 @@ type proc struct {
 
 func newProc(t *testing.T) proc { return proc{t, t.TempDir()} }
 
-// add makes up one process: what its files hold, by name. A file that cannot be read is
-// a directory; one that nobody mentions is not there, as when the process ends meanwhile.
+// add fakes one process with the content of its files, by name. An unreadable file is a directory; a file
+// that is not given does not exist, as if the process had ended meanwhile.
 func (p proc) add(pid int, files map[string]string) {
 	p.Helper()
 	dir := filepath.Join(p.dir, strconv.Itoa(pid))
@@ -42,7 +42,7 @@ const unreadable = "unreadable"
 
 const mark = tokenVariable + "=x"
 
-// Fields of proc_pid_stat(5) that the search looks at.
+// Fields of proc_pid_stat(5) that the search uses.
 func stat(state byte, flags, threads int, start uint64) string {
 	return fmt.Sprintf("7 (sh) %c 1 7 7 0 -1 %d 0 0 0 0 0 0 0 0 20 0 %d 0 %d 0 0\n", state, flags, threads, start)
 }
@@ -103,8 +103,8 @@ func TestWhatASearchSeesOfOneProcess(t *testing.T) {
 	}
 }
 
-// Who was seen before, and is not of the job, has started none of it. The number alone
-// does not say that it is the same process, while that can be seen.
+// A process that was seen before, and does not belong to the job, has started none of it. The number alone
+// does not prove that it is the same process, if its start time is visible.
 func TestStrangersAreNotMissed(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -166,7 +166,7 @@ func TestUnknownAndNewestComeFirst(t *testing.T) {
 	require.Equal(t, []int{7, 5, 3, 9, 4, 2}, pids)
 }
 
-// passes are what a search shows one after another; the last one for ever.
+// settleWith settles with the results of consecutive passes; the last one repeats.
 func settleWith(passes ...searchPass) (found Evidence, took int) {
 	return settle(func() (searchPass, error) {
 		took++
@@ -204,7 +204,7 @@ func TestSearchThatFails(t *testing.T) {
 	require.Equal(t, evidence(Unknown, "/proc cannot be listed, to look for its job: broken"), found)
 }
 
-// As long as there is time it goes on looking.
+// As long as there is time the search continues.
 func TestSearchIsPatient(t *testing.T) {
 	took := 0
 	found := settle(func() (searchPass, error) {

@@ -6,22 +6,19 @@ import (
 	"time"
 )
 
-// pollInterval is how often a process is looked at where the kernel cannot wake
-// us: a look costs microseconds, and a second late harms nobody who waits for
-// the end of a process.
+// pollInterval is how often a process is checked if the kernel cannot wake us: a check costs microseconds,
+// and a second of delay is acceptable.
 const pollInterval = time.Second
 
-// Wait returns nil as soon as the process is Gone in the sense of
-// [Identity.Judge], at once if it already is. It does not have to be a child of
-// the caller, and is not reaped. self must be the identity of the calling
-// process.
+// Wait returns nil as soon as the process is Gone as defined by [Identity.Judge], at once if it already is.
+// The process does not have to be a child of the caller, and is not reaped. self must be the identity of
+// the calling process.
 //
-// When ctx ends first, the error wraps its cause. When nothing can be known
-// about the process from here (Unknown), Wait returns an error that says why
-// instead of waiting for something it could not see.
+// If ctx ends first, the error wraps its cause. If nothing can be known about the process from here
+// (Unknown), Wait returns an error with the reason instead of waiting for an end that it cannot see.
 //
-// On Linux it sleeps on a pidfd (pidfd_open(2), since 5.3) and blocks no
-// thread; where there is none it looks once a second.
+// On Linux it sleeps on a pidfd (pidfd_open(2), since 5.3) and blocks no thread; without a pidfd it polls
+// once a second.
 func (id Identity) Wait(ctx context.Context, self Identity) error {
 	if err := id.await(ctx, self); err != nil {
 		return fmt.Errorf("wait for process %d: %w", id.PID, err)
@@ -29,7 +26,7 @@ func (id Identity) Wait(ctx context.Context, self Identity) error {
 	return nil
 }
 
-// poll waits by looking again and again.
+// poll waits by checking repeatedly.
 func (id Identity) poll(ctx context.Context, self Identity) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

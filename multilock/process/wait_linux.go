@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// await takes a descriptor of whoever has the number now, then judges: if that
-// is still the right process, the descriptor is its own and stays so.
+// await opens a descriptor of the process that has the number now, then judges: if that is still the right
+// process, the descriptor stays that of the process.
 func (id Identity) await(ctx context.Context, self Identity) error {
 	handle, err := openHandle(id.PID)
 	if err != nil {
-		// Gone already, or a kernel or a sandbox without pidfd_open.
+		// Already gone, or a kernel or a sandbox without pidfd_open.
 		return id.poll(ctx, self)
 	}
 	defer handle.Close()
@@ -36,7 +36,7 @@ func openHandle(pid int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open pidfd of process %d: %w", pid, err)
 	}
-	// The runtime's poller takes non-blocking descriptors only.
+	// The runtime's poller needs non-blocking descriptors.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("set pidfd of process %d non-blocking: %w", pid, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// waiting returns where the result of Wait arrives.
+// waiting returns a channel for the result of Wait.
 func waiting(ctx context.Context, id, me process.Identity) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- id.Wait(ctx, me) }()

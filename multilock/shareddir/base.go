@@ -155,8 +155,8 @@ func openOwn(opt Options, shared vfs.Dir, info vfs.Info) (*Base, error) {
 		if b.OneHost() != "" {
 			alone = ", and no other host sees them"
 		}
-		b.Notice = fmt.Sprintf("everybody may write to %s, so your locks and files are in %s, for you alone%s; "+
-			"give a directory that you share with a group, or --trust any if everybody is to share this one", common, dir.Path(), alone)
+		b.Notice = fmt.Sprintf("all users can write to %s, so your locks and files are in %s, for you alone%s; "+
+			"use a directory that you share with a group, or --trust any if all users are to share this one", common, dir.Path(), alone)
 		return b, nil
 	}
 	return b, shared.Close()
@@ -185,6 +185,9 @@ func (b *Base) Close() error {
 // InodesCount says whether inode numbers can be relied on. Where they cannot (SMB, some
 // of FUSE), they may change under an open file.
 func (b *Base) InodesCount() bool { return b.Kind.Local || b.Kind.NFS }
+
+// OnlyOurs reports whether only root and this user can have written what is accepted here.
+func (b *Base) OnlyOurs() bool { return b.circle.onlyOurs() }
 
 // Below opens the directory name of .multilock, made if absent.
 func (b *Base) Below(name string, open Opener) (vfs.Dir, error) {

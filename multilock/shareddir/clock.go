@@ -121,9 +121,9 @@ func (b *Base) Around(age time.Duration) (early, late time.Time, err error) {
 
 // Some file systems keep times in whole seconds (ext4 with inodes of 128 bytes, HFS+,
 // many a server), or in every second one (FAT). Then a directory's time may lie that
-// much before the sign of life that set it, two signs of life may leave the same, and
+// much before the heartbeat that set it, two heartbeats may leave the same, and
 // the server's clock may read as much too early. Who judges a silence by such times
-// waits for that much more; who gives signs of life has to give them no faster than the
+// waits for that much more; who sends heartbeats has to give them no faster than the
 // times can show.
 
 // Coarsest is the longest step of a file system's times.
@@ -173,7 +173,7 @@ func learnGrain(dir vfs.Dir) (time.Duration, error) {
 
 func odd(t time.Time) bool { return t.Unix()%2 != 0 }
 
-// Suits says whether a holder with this claim can show its signs of life here. A
+// Suits says whether a holder with this claim can show its heartbeats here. A
 // heartbeat is a tenth of the TTL, and has to move the time.
 func (t Traits) Suits(claim source.Claim, base string) error {
 	step := claim.Heartbeat
@@ -186,6 +186,6 @@ func (t Traits) Suits(claim source.Claim, base string) error {
 	least := time.Duration(float64(claim.TTL) * float64(t.Grain) / float64(step)).Round(time.Second)
 	return &source.InvalidError{
 		What: "ttl", Got: claim.TTL.String(),
-		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: signs of life every %s could not be told apart there; use a ttl of %s or more", base, t.Grain, step, least),
+		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: heartbeats every %s look the same there; use a ttl of %s or more", base, t.Grain, step, least),
 	}
 }

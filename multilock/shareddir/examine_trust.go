@@ -30,13 +30,13 @@ type trustWalk struct {
 func (b *Base) examineTrust(names []string) []source.Finding {
 	w := trustWalk{circle: b.circle, entries: trustEntries}
 	w.look(b.Dir, "", names, trustDepth)
-	text := "believed are " + b.circle.whom()
+	text := "trusts files of " + b.circle.whom()
 	if w.entries <= 0 {
-		text += fmt.Sprintf("; the first %d entries were looked at", trustEntries)
+		text += fmt.Sprintf("; only the first %d entries were checked", trustEntries)
 	}
-	found := []source.Finding{{Subject: "trust", Severity: source.SeverityFine, Text: text}}
+	found := []source.Finding{source.Fine("trust", text)}
 	if more := len(w.refused) - refusedShown; more > 0 {
-		w.refused = append(w.refused[:refusedShown], notUsed(fmt.Sprintf("%d more entries are not used", more), ""))
+		w.refused = append(w.refused[:refusedShown], source.Warning("trust", fmt.Sprintf("%d more files or directories are not trusted", more), ""))
 	}
 	return append(found, w.refused...)
 }
@@ -52,15 +52,11 @@ func (w *trustWalk) look(dir vfs.Dir, at string, names []string, depth int) {
 			continue
 		}
 		if err := w.circle.admit(info, false); err != nil {
-			w.refused = append(w.refused, notUsed(path.Join(at, name)+" is not used: "+err.Error(), adviceOn(err)))
+			w.refused = append(w.refused, source.Warning("trust", path.Join(at, name)+" is not trusted: "+err.Error(), adviceOn(err)))
 		} else if info.Mode.IsDir() && depth > 0 {
 			w.below(dir, at, name, depth-1)
 		}
 	}
-}
-
-func notUsed(what, advice string) source.Finding {
-	return source.Finding{Subject: "trust", Severity: source.SeverityWarning, Text: what, Advice: advice}
 }
 
 func (w *trustWalk) below(dir vfs.Dir, at, name string, depth int) {

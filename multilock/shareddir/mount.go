@@ -33,63 +33,33 @@ func (m mount) value(name string) string {
 func (m mount) isNFS() bool { return m.kind == "nfs" || m.kind == "nfs4" }
 
 // findings judges a mount. What is said of NFS was shown in integration/nfs; see
-// docs/nfs.md.
+// docs/nfs-evidence.md.
 func (m mount) findings() []source.Finding {
-	found := []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: m.describe()}}
+	found := []source.Finding{source.Fine("mount", m.describe())}
 	if m.isNFS() {
 		return append(found, m.nfsFindings()...)
 	}
-	if m.row() == "" {
-		found = append(found, source.Finding{
-			Subject: "mount", Severity: source.SeverityWarning, Text: "nobody has tried locks on the type " + m.kind + " for multilock's table of filesystems",
-			Advice: "see: multilock help filesystems; let doctor --join try it from two hosts at least",
-		})
+	if !slices.Contains(tested, strings.TrimPrefix(m.kind, "fuse.")) {
+		found = append(found, source.Warning("mount", "locks were never tested on filesystems of type "+m.kind,
+			"test it with doctor --join from two or more hosts; see: multilock help filesystems"))
 	}
 	return found
 }
 
-// row names the row that the mount is on in the table of docs/filesystems.md, "" if nobody has
-// tried it. bindfs has no name of its own, and MooseFS one in its source alone.
-func (m mount) row() string {
-	switch kind := strings.TrimPrefix(m.kind, "fuse."); kind {
-	case "nfs", "nfs4":
-		return "NFS"
-	case "tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay":
-		return "ext4, XFS, Btrfs, tmpfs, overlay"
-	case "cifs", "smb3":
-		return "SMB"
-	case "9p":
-		return "9p"
-	case "vfat", "msdos", "exfat", "fuseblk":
-		return "FAT, exFAT"
-	case "glusterfs":
-		return "GlusterFS"
-	case "ceph-fuse":
-		return "CephFS"
-	case "gocryptfs", "fuse-overlayfs", "unionfs-fuse", "sshfs", "mergerfs", "encfs", "cryfs":
-		return kind
-	case "fuse":
-		if strings.HasPrefix(m.from, moosePrefix) {
-			return "MooseFS"
-		}
-		return "bindfs"
-	}
-	return ""
+// tested are the types beside NFS in the table of docs/filesystems.md. bindfs and MooseFS are plain "fuse".
+var tested = []string{
+	"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "cifs", "smb3", "9p", "vfat", "msdos", "exfat", "fuseblk",
+	"glusterfs", "ceph-fuse", "gocryptfs", "fuse-overlayfs", "unionfs-fuse", "sshfs", "mergerfs", "encfs", "cryfs", "fuse",
 }
 
-// moosePrefix is how the sources of MooseFS begin; its type is plain fuse.
-const moosePrefix = "mfs#"
-
 func (m mount) describe() string {
-	text := fmt.Sprintf("%s, type %s, from %s", m.point, m.kind, m.from)
+	kind := m.kind
 	if version := m.value("vers"); m.isNFS() && version != "" {
-		text += ", NFS " + version
+		kind = "NFS " + version
 	}
+	text := fmt.Sprintf("%s at %s, from %s", kind, m.point, m.from)
 	if told := m.telling(); len(told) > 0 {
-		text += ": " + strings.Join(told, ",")
-	}
-	if row := m.row(); row != "" {
-		text += fmt.Sprintf("; see the row %q of: multilock help filesystems", row)
+		text += " (" + strings.Join(told, ",") + ")"
 	}
 	return text
 }
@@ -109,25 +79,21 @@ func (m mount) telling() []string {
 
 func (m mount) nfsFindings() []source.Finding {
 	found := []source.Finding{{
-		Subject: "export", Severity: source.SeverityFine, Text: "whether the server exports it with sync cannot be seen from here",
-		Advice: "look on the server (exportfs -v): with async, a crash of the server can take away a lock that is held",
+		Subject: "export", Severity: source.SeverityFine, Text: "whether the server exports it with sync cannot be seen on this host",
+		Advice: "check on the server (exportfs -v) that the export is sync: with async, a server crash can lose a lock that is held",
 	}}
 	if m.has("soft", "softerr") {
-		found = append(found, source.Finding{
-			Subject: "mount", Severity: source.SeverityWarning, Text: "it is a soft mount: a request can fail while the server is away, and be carried out later",
-			Advice: "mount it with hard, which is the default; a lock can be lost while it is held otherwise, which is noticed and not prevented",
-		})
+		found = append(found, source.Warning("mount", "this is a soft mount: while the server is down, a request can fail and still be carried out later",
+			"mount with hard (the default); with soft, a holder can lose its lock"))
 	}
 	if m.has("nocto") {
-		found = append(found, source.Finding{
-			Subject: "mount", Severity: source.SeverityWarning, Text: "with nocto a file that another host has changed may be read as it was",
-			Advice: "mount it without nocto",
-		})
+		found = append(found, source.Warning("mount", "with nocto, a file that another host has changed may be read as it was before",
+			"mount without nocto"))
 	}
 	if m.has("noac") || m.value("lookupcache") == "none" || m.value("acdirmax") == "0" {
 		found = append(found, source.Finding{
-			Subject: "mount", Severity: source.SeverityFine, Text: "caches are turned off (noac, actimeo=0 or lookupcache=none), which costs requests and gains nothing here",
-			Advice: "leave the cache times at their defaults, unless something else needs this",
+			Subject: "mount", Severity: source.SeverityFine, Text: "caches are off (noac, actimeo=0 or lookupcache=none): more requests, and no safer locks",
+			Advice: "use the default cache times, unless something else needs this",
 		})
 	}
 	return found

@@ -66,7 +66,7 @@ func mountID(dir vfs.Dir) (int, error) {
 			return strconv.Atoi(strings.TrimSpace(number))
 		}
 	}
-	return 0, errors.New("the kernel does not tell which mount it is on")
+	return 0, errors.New("the kernel does not report which mount it is on")
 }
 
 // lifeOf is a number of the mount that no other one gets until the host is rebooted (statx(2),

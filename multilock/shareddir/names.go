@@ -21,7 +21,7 @@ func Names(list func(visit func(name string) bool) error, wanted func(name strin
 		return size <= maxNames
 	})
 	if err == nil && size > maxNames {
-		err = fmt.Errorf("there are more than %d names; move away what nobody needs", len(names)-1)
+		err = fmt.Errorf("there are more than %d names; move unneeded files away", len(names)-1)
 	}
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func TestNamesAreBounded(t *testing.T) {
 		return nil
 	}
 	_, err := Names(endless, func(string) bool { return true })
-	require.ErrorContains(t, err, "more than 526344 names; move away what nobody needs")
+	require.ErrorContains(t, err, "more than 526344 names; move unneeded files away")
 	require.Less(t, shown, 600_000)
 	names, err := Names(endless, func(string) bool { return false })
 	require.NoError(t, err)

@@ -31,19 +31,17 @@ func (b *Base) examineName() []source.Finding {
 		return nil
 	}
 	others, err := b.namesakes()
-	f := source.Finding{Subject: "host", Severity: source.SeverityWarning}
 	switch {
 	case err != nil:
-		f.Text = fmt.Sprintf("whether another host has the name %s, too, cannot be found out: %v", b.self.Host, err)
-		f.Advice = "see that multilock may write in " + b.Path() + "/" + PrivateDir
+		return []source.Finding{source.Warning("host", fmt.Sprintf("cannot check whether another host is also named %s: %v", b.self.Host, err),
+			"let multilock write in "+b.Path()+"/"+PrivateDir)}
 	case len(others) > 0:
-		f.Text = fmt.Sprintf("another host has the name %s, too: NFS servers may take both for one client, and fail its requests (EIO) at any time", b.self.Host)
-		f.Advice = fmt.Sprintf("give each host a name of its own, or an id (nfs4_unique_id), and mount anew: see multilock help filesystems; if there is no such host any more, or this one was installed anew, remove the empty directory %s/%s/%s",
-			b.Path(), PrivateDir, others[0])
-	default:
-		return nil
+		return []source.Finding{source.Warning("host",
+			fmt.Sprintf("another host is also named %s: an NFS server may take both for one client, and fail their requests (EIO) at any time", b.self.Host),
+			fmt.Sprintf("give each host its own name or NFS client ID (nfs4_unique_id), and mount again: see multilock help filesystems; if the other host is gone, or this one was reinstalled, remove the empty directory %s/%s/%s",
+				b.Path(), PrivateDir, others[0]))}
 	}
-	return []source.Finding{f}
+	return nil
 }
 
 func (b *Base) namesakes() ([]string, error) {

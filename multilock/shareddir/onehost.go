@@ -43,7 +43,7 @@ func (b *Base) UnsaidOneHost() string {
 
 // SaidOneHost notes that a user was told of OneHost.
 func (b *Base) SaidOneHost() error {
-	return b.mark(oneHostMark, "A user was told that locks in this directory are those of one host alone.\n")
+	return b.mark(oneHostMark, "A user was warned that locks in this directory are for one host only.\n")
 }
 
 func (b *Base) saidOneHost() bool {

@@ -120,7 +120,7 @@ func (b *Base) explore(dir vfs.Dir) (found Traits, err error) {
 	found.Grain, err = learnGrain(dir)
 	switch {
 	case errors.Is(err, errStill):
-		return Traits{}, b.unfit("a touch moves the time of a directory", err)
+		return Traits{}, b.unfit("a touch changes the time of a directory", err)
 	case err != nil:
 		return Traits{}, opError("test the filesystem", err)
 	}
@@ -136,7 +136,7 @@ func (b *Base) explore(dir vfs.Dir) (found Traits, err error) {
 }
 
 // errStill says that a directory's time does not move.
-var errStill = errors.New("it stays the same")
+var errStill = errors.New("its time did not change")
 
 // require tries each rule.
 func (b *Base) require(dir vfs.Dir) error {
@@ -261,7 +261,7 @@ func undamaged(dir vfs.Dir, name string) error {
 	case err == nil:
 		return nil
 	case vfs.Is(err, syscall.ENOENT, syscall.ENOTDIR):
-		return fmt.Errorf("afterwards the file in %s was gone: %w", name, err)
+		return fmt.Errorf("the file in %s was gone afterwards: %w", name, err)
 	}
 	return unproved{err}
 }

@@ -89,7 +89,7 @@ func (b *Base) alone() error {
 	}
 	return &source.InvalidError{
 		What: "base directory", Got: b.Path(),
-		Why: fmt.Sprintf("its filesystem (type %s) finds what is open by its path, so it is safe for one mount on one host only, and it has been used from elsewhere, too: see multilock help filesystems; if nobody uses it from there any more, remove the empty directory %s/%s",
+		Why: fmt.Sprintf("its filesystem (type %s) finds open files by their path, so it is safe for one mount on one host only, and another mount or host has used it: see multilock help filesystems; if that one no longer uses it, remove the empty directory %s/%s",
 			b.typeName(), private.Path(), others[0]),
 	}
 }
@@ -100,21 +100,22 @@ func (b *Base) requireKind() error {
 	if b.Kind.Local || b.Kind.NFS {
 		return nil
 	}
-	m, _ := mountOf(b.Dir) // unknown, it is judged by the test
+	const moosePrefix = "mfs#" // its type is plain fuse
+	m, _ := mountOf(b.Dir)     // unknown, it is judged by the test
 	if strings.HasPrefix(m.from, moosePrefix) {
-		return b.unfit("whose lock another host has broken learns of it", errMooseFS)
+		return b.unfit("a holder notices when another host breaks its lock", errMooseFS)
 	}
 	switch m.kind {
 	case "9p":
-		return b.unfit("what is open stays what it is, whatever another host puts in its place", errNineP)
+		return b.unfit("an open file stays the same file when another host replaces it", errNineP)
 	case "fuse.sshfs":
-		return b.unfit("what is open stays what it is, whatever another host puts in its place", errSFTP)
+		return b.unfit("an open file stays the same file when another host replaces it", errSFTP)
 	case "fuse.mergerfs":
 		return b.unfit("a directory can be moved from one directory to another", errBranches)
 	case "fuse.glusterfs":
-		return b.unfit("each lock has a fencing number of its own", errGluster)
+		return b.unfit("each acquisition gets its own fencing token", errGluster)
 	case "fuse.encfs":
-		return b.unfit("what was renamed is found at once where it is now", errEncFS)
+		return b.unfit("a renamed file is found at its new path at once", errEncFS)
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (b *Base) requireCase(dir vfs.Dir) error {
 	}
 	switch _, err := dir.StatName("FULL"); {
 	case err == nil:
-		return b.unfit("two names are two locks, and have two results", errCase)
+		return b.unfit("two names are two locks", errCase)
 	case vfs.Gone(err):
 		return nil
 	default:
@@ -137,11 +138,11 @@ func (b *Base) requireCase(dir vfs.Dir) error {
 }
 
 var (
-	errCase     = errors.New("names that differ in upper and lower case alone are one there; choose a directory on another filesystem with -d, or have the server tell them apart (Samba: case sensitive = yes)")
-	errSFTP     = errors.New("SFTP asks for everything by its path, and sshfs answers from a cache; mount the directory by NFS, or run multilock on the host that has it")
-	errNineP    = errors.New("servers of 9p ask for everything by its path, so that a holder does not learn that his lock is gone; mount the directory by NFS, or run multilock on the host that has it")
-	errBranches = errors.New("mergerfs cannot where they are on different branches (EXDEV), and chooses those by itself; give a directory of one branch with -d")
-	errGluster  = errors.New("while servers of a GlusterFS volume fail, numbers repeat and go back, and a holder may not see that his lock is gone; choose a directory on another filesystem with -d")
-	errMooseFS  = errors.New("with MooseFS a holder gives back what is not his any more, and is told that all is well; choose a directory on another filesystem with -d")
-	errEncFS    = errors.New("encfs shows what was there before, so that somebody waits for ever; gocryptfs can be used")
+	errCase     = errors.New("names that differ only in case are one name there; use a directory on another filesystem (-d), or make the server case sensitive (Samba: case sensitive = yes)")
+	errSFTP     = errors.New("SFTP finds open files by their path, and sshfs caches answers; mount the directory with NFS, or run multilock on the host that has it")
+	errNineP    = errors.New("9p servers find open files by their path, so that a holder does not notice that its lock is gone; mount the directory with NFS, or run multilock on the host that has it")
+	errBranches = errors.New("mergerfs cannot if they are on different branches (EXDEV), and it chooses the branches; use a directory of one branch (-d)")
+	errGluster  = errors.New("while servers of a GlusterFS volume fail, tokens repeat and decrease, and a holder may not notice that its lock is gone; use a directory on another filesystem (-d)")
+	errMooseFS  = errors.New("with MooseFS a holder can release a lock that is no longer its own, without an error; use a directory on another filesystem (-d)")
+	errEncFS    = errors.New("encfs shows the old file, so that a waiter can hang for ever; use gocryptfs")
 )

@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -15,19 +16,19 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Trust says whom a program believes in a directory that others can write: root, itself,
-// and the group that the directory's owner declared, in any case.
+// Trust names the users whose files are trusted in a directory that several users can write. Files of
+// root, of the process's own user, and of the directory's group are trusted in any case.
 //
-// A group is declared by a base directory that has the set-group-ID bit and may be written
-// by its group, if its owner is trusted or the caller is in that group. Who is not trusted
-// can do nothing there if nobody trusted lets him; what he did before does not count.
+// The directory has a group in this sense if it has the set-group-ID bit, its group may write to it, and
+// its owner is trusted or the process is in that group. Any other user can do nothing there, unless a
+// trusted user permits it.
 //
-// The zero value trusts nobody beside.
+// The zero value adds no users.
 type Trust struct {
-	// Anybody trusts everybody who can write there. Nothing outside of the base
-	// directory is touched all the same.
+	// Anybody trusts every user who can write there. Even then nothing outside of the base directory is
+	// touched.
 	Anybody bool
-	// Users are trusted, too, by their IDs.
+	// Users are the IDs of further trusted users.
 	Users []uint32
 }
 
@@ -81,6 +82,13 @@ func (c *circle) knows(uid uint32) bool {
 	return ok && alias == uid
 }
 
+// onlyOurs reports whether root and this user are the only trusted users.
+func (c *circle) onlyOurs() bool {
+	own := c.users[:2] // root and this user come first
+	others := slices.ContainsFunc(c.users, func(uid uint32) bool { return !slices.Contains(own, uid) })
+	return !c.anybody && !others && (!c.declared || c.mine != 0 && c.group == c.mine)
+}
+
 // Refusal says why something in a base directory is not used. It unwraps to the number
 // with which the system itself would have kept the caller from it.
 type Refusal struct {
@@ -101,14 +109,14 @@ func (c *circle) admit(info vfs.Info, appended bool) error {
 	dir := info.Mode.IsDir()
 	switch {
 	case !dir && !IsRegular(info):
-		return &Refusal{"it is not a regular file", "look who made it, and remove it", syscall.ENXIO}
+		return &Refusal{"it is not a regular file", "find out which user made it, and remove it", syscall.ENXIO}
 	case appended && info.Links > 1:
-		return refuse("it has another name elsewhere (a hard link), so it is not written to", "look who made that, and remove it here")
+		return refuse("it has another name elsewhere (a hard link), so it is not written to", "find out which user made that, and remove it here")
 	case c.anybody:
 		return nil
 	case (!c.declared || info.GID != c.group) && !c.knows(info.UID):
-		return refuse("it belongs to "+userName(info.UID)+", who is not trusted here",
-			fmt.Sprintf("if you trust whoever that is, say --trust %d; if not, remove it, or use another directory", info.UID))
+		return refuse("it belongs to "+userName(info.UID)+", which is not trusted here",
+			fmt.Sprintf("if you trust that user, use --trust %d; otherwise remove it, or use another directory", info.UID))
 	case dir:
 		return c.exclusive(info)
 	}
@@ -119,13 +127,13 @@ func (c *circle) admit(info vfs.Info, appended bool) error {
 func (c *circle) exclusive(info vfs.Info) error {
 	switch {
 	case info.Mode&0o002 != 0:
-		return refuse("everybody may write to it", "take that away (chmod o-w), and give it to a group if several users share it "+
-			"(chgrp GROUP, chmod 2775); or trust them all: --trust any")
+		return refuse("all users can write to it", "remove that right (chmod o-w); if several users share it, give it to a group "+
+			"(chgrp GROUP, chmod 2775); or trust all users: --trust any")
 	case info.Mode&0o020 == 0, c.declared && info.GID == c.group, c.mine != 0 && info.GID == c.mine:
 		return nil
 	}
 	return refuse("group "+groupName(info.GID)+" may write to it, and is not trusted here",
-		"say that the group shares it (chmod g+s the base directory; the same group and chmod g+ws below it), or take its right to write away (chmod g-w)")
+		"declare that the group shares it (chmod g+s on the base directory, and the same group and chmod g+ws below it), or remove its right to write (chmod g-w)")
 }
 
 // adviceOn is what to do about a refusal, "" if err is none.
@@ -145,18 +153,18 @@ func (c *circle) invalid(path string, err error) error {
 // whom lists who is trusted, for people.
 func (c *circle) whom() string {
 	if c.anybody {
-		return "everybody who can write here, as it was asked for with --trust any"
+		return "all users that can write here (--trust any)"
 	}
-	text := ""
+	var names []string
 	for i, uid := range c.users {
 		if slices.Index(c.users, uid) == i {
-			text += userName(uid) + ", "
+			names = append(names, userName(uid))
 		}
 	}
 	if c.declared {
-		return text + "and group " + groupName(c.group) + ", to which the base directory belongs"
+		return strings.Join(names, ", ") + " and group " + groupName(c.group) + ", which owns the base directory"
 	}
-	return text + "and nobody else"
+	return strings.Join(names, " and ") + " only"
 }
 
 func userName(uid uint32) string {

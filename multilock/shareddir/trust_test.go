@@ -44,7 +44,7 @@ func TestWhoIsTrusted(t *testing.T) {
 		"root's":                         {base: plain, of: dirOf(0o755, 0, 0)},
 		"another's":                      {base: plain, of: dirOf(0o755, stranger, mine), why: "belongs to uid 65531"},
 		"another's file":                 {base: plain, of: fileOf(stranger, mine), why: "belongs to uid 65531"},
-		"for everybody":                  {base: plain, of: dirOf(0o757, me, mine), why: "everybody may write"},
+		"for everybody":                  {base: plain, of: dirOf(0o757, me, mine), why: "all users can write"},
 		"for a group":                    {base: plain, of: dirOf(0o775, me, stranger), why: "group gid 65531 may write"},
 		"for root's group":               {base: plain, of: dirOf(0o775, 0, 0), why: "(gid 0) may write"},
 		"for root's group, declared":     {base: dirOf(0o775|fs.ModeSetgid, 0, 0), of: dirOf(0o775, 0, 0)},
@@ -52,7 +52,7 @@ func TestWhoIsTrusted(t *testing.T) {
 		"a file of the declared group":   {base: grouped, of: fileOf(stranger, stranger)},
 		"of another group":               {base: grouped, of: dirOf(0o775, me, stranger+1), why: "group gid 65532 may write"},
 		"a file of another group":        {base: grouped, of: fileOf(stranger, stranger+1), why: "belongs to uid 65531"},
-		"for everybody in the group's":   {base: grouped, of: dirOf(0o777, me, stranger), why: "everybody may write"},
+		"for everybody in the group's":   {base: grouped, of: dirOf(0o777, me, stranger), why: "all users can write"},
 		"of a group without the bit":     {base: dirOf(0o775, me, stranger), of: fileOf(stranger, stranger), why: "belongs to uid 65531"},
 		"of a group a stranger declared": {base: dirOf(0o775|fs.ModeSetgid, stranger, stranger), of: fileOf(stranger, stranger), why: "belongs to uid 65531"},
 		"of a user that is named":        {trust: Trust{Users: []uint32{stranger}}, base: plain, of: fileOf(stranger, stranger)},
@@ -104,7 +104,7 @@ func TestBaseForEverybodyIsRefused(t *testing.T) {
 	require.NoError(t, os.Chmod(base, 0o777))
 	_, err := Open(Options{Path: base})
 	require.ErrorIs(t, err, source.ErrInvalid)
-	require.ErrorContains(t, err, "everybody may write to it")
+	require.ErrorContains(t, err, "all users can write to it")
 	require.ErrorContains(t, err, "--trust")
 	entries, err := os.ReadDir(base)
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestOwnDirectoryThatIsNot(t *testing.T) {
 	own := b.Path()
 	require.NoError(t, os.Mkdir(own, 0o777))
 	require.NoError(t, os.Chmod(own, 0o777))
-	require.ErrorContains(t, b.Mkdir("x", 0o700), "everybody may write to it", "it came after the look")
+	require.ErrorContains(t, b.Mkdir("x", 0o700), "all users can write to it", "it came after the look")
 	require.NoError(t, b.Close())
 	require.NoError(t, os.Remove(own))
 
@@ -166,10 +166,10 @@ func TestOwnDirectoryThatIsNot(t *testing.T) {
 	require.NoError(t, os.Mkdir(own, 0o777))
 	require.NoError(t, os.Chmod(own, 0o777))
 	_, err = Open(Options{Path: base})
-	require.ErrorContains(t, err, "everybody may write to it")
+	require.ErrorContains(t, err, "all users can write to it")
 	require.NoError(t, os.Chmod(own, 0o777|fs.ModeSticky))
 	_, err = Open(Options{Path: base})
-	require.ErrorContains(t, err, "everybody may write to it", "it is not one more directory like /tmp")
+	require.ErrorContains(t, err, "all users can write to it", "it is not one more directory like /tmp")
 	entries, err := os.ReadDir(own)
 	require.NoError(t, err)
 	require.Empty(t, entries)
@@ -182,5 +182,24 @@ func TestOwnDirectoryThatIsNot(t *testing.T) {
 		require.NoError(t, os.Chown(own, stranger, stranger))
 		_, err = Open(Options{Path: base})
 		require.ErrorContains(t, err, "belongs to uid 65531")
+	}
+}
+
+// Only root and this user can have written what is accepted, unless others are trusted as well.
+// Rule: replace
+func TestOnlyOurs(t *testing.T) {
+	own := id(os.Geteuid())
+	for what, c := range map[string]struct {
+		trust Trust
+		base  vfs.Info
+		want  bool
+	}{
+		"nobody else":     {Trust{}, dirOf(0o755, own, 0), true},
+		"ourselves, also": {Trust{Users: []uint32{own, 0}}, dirOf(0o755, own, 0), true},
+		"a user":          {Trust{Users: []uint32{own + 1}}, dirOf(0o755, own, 0), false},
+		"everybody":       {Trust{Anybody: true}, dirOf(0o755, own, 0), false},
+		"a group":         {Trust{}, dirOf(fs.ModeSetgid|0o775, own, id(os.Getegid())+1), false},
+	} {
+		require.Equal(t, c.want, newCircle(c.trust, c.base, unknown).onlyOurs(), what)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// rawByte is the character that stands for the byte 0x00 in an encoded name, at the end
-// of the last private plane; the other bytes follow.
+// rawByte is the character that encodes the byte 0x00, at the end of the last private-use plane;
+// the other bytes follow.
 const rawByte = 0x10FF00
 
-// EncodeName gives a name, which may be any bytes, as UTF-8, so that JSON can keep it: each
-// byte that is not part of a character becomes a character of its own. No two names have the
-// same form, and one that is UTF-8 keeps its own.
+// EncodeName encodes a name, which may be any bytes, as UTF-8, so that JSON can store it: each byte
+// that is not part of a character becomes a character of its own. The encoding is unambiguous, and
+// leaves UTF-8 names without such characters unchanged.
 func EncodeName(name string) string {
 	return mapName(name, func(r rune, width int) bool { return r == utf8.RuneError && width == 1 || r >= rawByte },
 		func(b *strings.Builder, piece string) {
@@ -21,7 +21,7 @@ func EncodeName(name string) string {
 		})
 }
 
-// DecodeName gives the name that EncodeName was given.
+// DecodeName reverses EncodeName.
 func DecodeName(encoded string) string {
 	return mapName(encoded, func(r rune, _ int) bool { return IsRawByte(r) },
 		func(b *strings.Builder, piece string) {
@@ -30,13 +30,13 @@ func DecodeName(encoded string) string {
 		})
 }
 
-// IsRawByte reports whether a character of an encoded name stands for a byte.
+// IsRawByte reports whether a character of an encoded name represents a raw byte.
 func IsRawByte(r rune) bool { return r >= rawByte && r <= rawByte+0xff }
 
-// RawByte is that byte.
+// RawByte returns the byte that the character represents.
 func RawByte(r rune) byte { return byte(r - rawByte) } //nolint:gosec // at most 0xff
 
-// mapName replaces those characters of a name that are picked.
+// mapName replaces the picked characters of a name.
 func mapName(name string, picked func(r rune, width int) bool, write func(b *strings.Builder, piece string)) string {
 	var b strings.Builder
 	copied := 0

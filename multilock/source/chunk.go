@@ -11,42 +11,46 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Chunk is what the result of a chunk has beside that of a job: a chunk is a run of
-// neighbouring jobs of a list, which were claimed with one lock and are recorded together.
+// Chunk is what the result of a chunk has in addition to that of a job. A chunk is a range of
+// consecutive jobs of a list that are claimed with one lock and recorded together.
 type Chunk struct {
-	// From and To are the numbers of its first and last job in the list, from 1.
+	// From and To are the numbers of the first and the last job in the list, from 1.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Done and Failed count the jobs that nobody is to try again.
+	// Done and Failed count the jobs without a further attempt.
 	Done   int `json:"done"`
 	Failed int `json:"failed"`
-	// Incomplete are those of Done whose output is not kept as a whole (Result.Output).
+	// Incomplete counts those of Done whose output was not captured as a whole (Result.Output).
 	Incomplete int `json:"incomplete,omitempty"`
-	// Returned are jobs that were given back before they were begun. Each range is a chunk
-	// of its own since, with a lock and a result of its own.
+	// Returned are jobs that were released before they started. Each range is now a chunk of its
+	// own, with its own lock and result.
 	Returned []Range `json:"returned,omitempty"`
-	// Fence is the largest fencing number that its jobs were given, 0 if there was none.
+	// Fence is the largest fencing token of its jobs, 0 if there was none.
 	Fence uint64 `json:"fence,omitempty"`
-	// Label, if not empty, is shown in place of the jobs' commands, which only the list has.
+	// Removed counts the jobs that are no longer in the list, without those of Returned.
+	Removed int `json:"removed,omitempty"`
+	// Revision is how many sections of the list a host must have read before it runs a job of the
+	// chunk: a change of the list is announced here before it is made.
+	Revision int `json:"revision,omitempty"`
+	// Label, if not empty, is shown instead of the jobs' commands, which only the list has.
 	Label string `json:"label,omitempty"`
 	// Recorded is how many of its jobs have a result.
 	Recorded int `json:"recorded"`
-	// Attempts is how many attempts at them are recorded, and Ran how long those took together,
-	// in seconds; both are 0 in what earlier versions wrote.
+	// Attempts counts the recorded attempts, and Ran is their total duration in seconds; earlier
+	// versions wrote neither.
 	Attempts int     `json:"attempts,omitempty"`
 	Ran      float64 `json:"ran_seconds,omitempty"`
-	// Jobs are those, in the list's order. Of a result that was read for its Chunk alone
-	// they are not known.
+	// Jobs are the recorded jobs in the order of the list, nil in a summary.
 	Jobs []ChunkJob `json:"-"`
 }
 
-// Range are neighbouring jobs of a list, by their numbers from 1.
+// Range is a range of consecutive jobs of a list, by their numbers from 1.
 type Range struct {
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// String is for people: "jobs 1 to 64".
+// String returns a text for users, such as "jobs 1 to 64".
 func (r Range) String() string {
 	if r.From == r.To {
 		return fmt.Sprintf("job %d", r.From)
@@ -54,7 +58,7 @@ func (r Range) String() string {
 	return fmt.Sprintf("jobs %d to %d", r.From, r.To)
 }
 
-// ChunkJob is how one job of a chunk ended. It is kept short: there may be very many.
+// ChunkJob is how one job of a chunk ended. JSON names are short because there may be very many.
 type ChunkJob struct {
 	// Number is the job's number in the list, from 1.
 	Number int    `json:"i"`
@@ -63,25 +67,24 @@ type ChunkJob struct {
 	Signal string `json:"g,omitempty"`
 	Why    string `json:"w,omitempty"`
 	Output string `json:"o,omitempty"`
-	// Host ran it, if that was under an earlier lock than the one of the chunk's result.
+	// Host is the host that ran the job, if that was under an earlier lock than the one of the
+	// chunk's result.
 	Host string `json:"h,omitempty"`
-	// Attempt counts from 1; Retry says that there is to be one more.
+	// Attempt counts from 1; Retry means that another attempt follows.
 	Attempt int  `json:"a"`
 	Retry   bool `json:"r,omitempty"`
-	// Start is in milliseconds since 1970, by the clock of its host, and Micros the
-	// microseconds beyond those, which earlier versions did not write; Duration is in
-	// microseconds.
+	// Start is in milliseconds since 1970 by the clock of the job's host, and Micros the
+	// microseconds beyond those, which earlier versions did not write; Duration is in microseconds.
 	Start    int64 `json:"s"`
 	Micros   int64 `json:"u,omitempty"`
 	Duration int64 `json:"d"`
 	// Command is not recorded: a reader that shows it takes it from the list.
 	Command string `json:"-"`
-	// Before are the attempts before this one, the last of them if there were more than
-	// maxBefore.
+	// Before are the earlier attempts, the last maxBefore of them.
 	Before []ChunkAttempt `json:"b,omitempty"`
 }
 
-// ChunkAttempt is how an attempt ended after which there was another one. The fields are as in
+// ChunkAttempt is how an attempt ended that was followed by another one. The fields are those of
 // ChunkJob.
 type ChunkAttempt struct {
 	Exit     int    `json:"x,omitempty"`
@@ -93,10 +96,10 @@ type ChunkAttempt struct {
 	Duration int64  `json:"d"`
 }
 
-// maxBefore bounds ChunkJob.Before.
+// maxBefore limits ChunkJob.Before.
 const maxBefore = 8
 
-// ChunkJobOf is the short form of the result of a job.
+// ChunkJobOf returns the short form of a job's result.
 func ChunkJobOf(number int, r Result) ChunkJob {
 	return ChunkJob{
 		Number: number, Name: r.Name, Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output,
@@ -104,10 +107,10 @@ func ChunkJobOf(number int, r Result) ChunkJob {
 	}
 }
 
-// After is the job with the attempts that were recorded before.
+// After returns the job with the attempts that were recorded before.
 func (j ChunkJob) After(last ChunkJob) ChunkJob {
 	if j.Attempt <= last.Attempt {
-		return j // it began anew
+		return j // the job was started over
 	}
 	j.Before = append(slices.Clone(last.Before), ChunkAttempt{
 		Exit: last.Exit, Signal: last.Signal, Why: last.Why, Host: last.Host, Start: last.Start, Micros: last.Micros, Duration: last.Duration,
@@ -116,7 +119,7 @@ func (j ChunkJob) After(last ChunkJob) ChunkJob {
 	return j
 }
 
-// On is the job with the host that ran it, and its attempts before, where that was not said: for
+// On returns the job with its host, and that of its earlier attempts, set where it was unset: for
 // the record of another holder.
 func (j ChunkJob) On(host string) ChunkJob {
 	j.Host, j.Before = cmp.Or(j.Host, host), slices.Clone(j.Before)
@@ -126,8 +129,8 @@ func (j ChunkJob) On(host string) ChunkJob {
 	return j
 }
 
-// Attempts are the results of all attempts that are known, given that of the chunk; the job's is
-// the last.
+// Attempts returns the results of all known attempts, given that of the chunk. The last one is the
+// job's.
 func (j ChunkJob) Attempts(of Result) []Result {
 	all := make([]Result, 0, len(j.Before)+1)
 	for i, a := range j.Before {
@@ -139,8 +142,8 @@ func (j ChunkJob) Attempts(of Result) []Result {
 	return append(all, j.Result(of))
 }
 
-// Result is the job's result, given that of its chunk. Of one that ran under an earlier lock
-// it is only known on which host that was.
+// Result returns the job's result, given that of its chunk. Of a job that ran under an earlier lock
+// only the host is known.
 func (j ChunkJob) Result(of Result) Result {
 	r := Result{
 		Name: j.Name, Token: of.Token, By: of.By, User: of.User, Exit: j.Exit, Signal: j.Signal, Why: j.Why, Output: j.Output,
@@ -155,10 +158,10 @@ func (j ChunkJob) Result(of Result) Result {
 	return r
 }
 
-// Final says whether nothing of the chunk itself is left to be done.
-func (c *Chunk) Final() bool { return c.Done+c.Failed+c.GivenBack() == c.To-c.From+1 }
+// Final reports whether no job of the chunk itself is left to run.
+func (c *Chunk) Final() bool { return c.Done+c.Failed+c.Removed+c.GivenBack() == c.To-c.From+1 }
 
-// GivenBack is how many of its jobs are chunks of their own since.
+// GivenBack counts the jobs of Returned.
 func (c *Chunk) GivenBack() (n int) {
 	for _, r := range c.Returned {
 		n += r.To - r.From + 1
@@ -166,7 +169,7 @@ func (c *Chunk) GivenBack() (n int) {
 	return n
 }
 
-// Count sets what the Jobs say: Done, Failed, Incomplete, Recorded, Attempts and Ran.
+// Count computes Done, Failed, Incomplete, Recorded, Attempts and Ran from Jobs.
 func (c *Chunk) Count() {
 	c.Done, c.Failed, c.Incomplete, c.Recorded, c.Attempts = 0, 0, 0, len(c.Jobs), 0
 	var ran int64
@@ -190,7 +193,7 @@ func (c *Chunk) Count() {
 	c.Ran = (time.Duration(ran) * time.Microsecond).Seconds()
 }
 
-// summary is the chunk without the Jobs.
+// summary returns the chunk without Jobs.
 func (c *Chunk) summary() *Chunk {
 	if c == nil {
 		return nil
@@ -200,15 +203,15 @@ func (c *Chunk) summary() *Chunk {
 	return &short
 }
 
-// maxJobText bounds each text of a ChunkJob.
+// maxJobText limits each text of a ChunkJob.
 const maxJobText = 256
 
-// bounded is the chunk with texts of limited length.
+// bounded returns the chunk with texts of limited length.
 func (c *Chunk) bounded() *Chunk {
 	return c.with(func(text string) string { return Shorten(text, maxJobText) })
 }
 
-// printable is the chunk as it can be shown.
+// printable returns the chunk without unprintable characters.
 func (c *Chunk) printable() *Chunk { return c.with(Printable) }
 
 func (c *Chunk) with(change func(string) string) *Chunk {
@@ -232,12 +235,12 @@ func (c *Chunk) with(change func(string) string) *Chunk {
 	return &changed
 }
 
-// check finds what no chunk can be.
+// check rejects an impossible chunk.
 func (c *Chunk) check() error {
 	if c == nil {
 		return nil
 	}
-	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 || c.Attempts < 0 || c.Ran < 0 {
+	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 || c.Attempts < 0 || c.Ran < 0 || c.Removed < 0 || c.Revision < 0 {
 		return errors.New("its jobs have impossible numbers")
 	}
 	inside := func(from, to int) bool { return c.From <= from && from <= to && to <= c.To }
@@ -251,14 +254,14 @@ func (c *Chunk) check() error {
 	last = 0
 	for _, r := range c.Returned {
 		if !inside(r.From, r.To) || r.From <= last || r == (Range{From: c.From, To: c.To}) {
-			return errors.New("it gave back what it did not have")
+			return errors.New("it returned jobs that it did not have")
 		}
 		last = r.To
 	}
 	return nil
 }
 
-// Chunks is what a Ledger may offer to make long lists cheaper.
+// Chunks is an optional extension of Ledger that makes long lists cheaper.
 type Chunks interface {
 	Ledger
 	// Summary is Result without the Jobs of a chunk, at a fraction of its cost.
@@ -266,24 +269,24 @@ type Chunks interface {
 	// Current is Result without any cache, at the cost of Outcome: a result that was removed
 	// before the call is not returned.
 	Current(ctx context.Context, name string) (Result, error)
-	// OpenProgressMap opens the progress map of the group's list. The map goes with the list that
-	// the group has now: after Retract no host reads what is written to it.
+	// OpenProgressMap opens the progress map of the group's current list. After Retract no host
+	// reads what is written to it.
 	OpenProgressMap(ctx context.Context) (ProgressMap, error)
 	// DropProgressMap removes the map. A host that opens it again finds an empty one.
 	DropProgressMap(ctx context.Context) error
 }
 
-// ProgressMap lets hosts that work through one list save each other work: some bytes, each written
-// by itself. Correctness does not depend on it: bytes may be seen late, or be lost. It is safe for
-// concurrent use.
+// ProgressMap lets hosts that process one list skip jobs that another host has recorded. It
+// consists of bytes that are written one at a time. Correctness does not depend on it: a byte may
+// be read late, or be lost. It is safe for concurrent use.
 type ProgressMap interface {
 	// Read returns up to size bytes. Bytes that were not written are 0, or missing.
 	Read(ctx context.Context, size int) ([]byte, error)
 	// Write writes one byte.
 	Write(ctx context.Context, at int, value byte) error
 	// Confirm is Write if sure returns true, to the map that existed before sure was called: if
-	// that was dropped since, no host reads the byte, however late it is written.
+	// that map was dropped since, no host reads the byte, however late it is written.
 	Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error
-	// Close waits for calls that hang. Later calls do nothing.
+	// Close waits for pending calls. Later calls do nothing.
 	Close() error
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What is recorded of a job has the same resolution at both ends, or jobs that ran one after the
-// other would seem to overlap.
+// The recorded start and end of a job have the same resolution. Otherwise consecutive jobs would
+// seem to overlap.
 func TestTimesOfAChunksJobs(t *testing.T) {
 	start := time.Date(2026, 5, 31, 2, 0, 0, 123456789, time.UTC)
 	job := source.ChunkJobOf(1, source.Result{Name: "x", Attempt: 1, Start: start, Duration: 1234567 * time.Nanosecond})
@@ -29,7 +29,7 @@ func TestTimesOfAChunksJobs(t *testing.T) {
 	require.True(t, start.Truncate(time.Millisecond).Equal(job.Result(source.Result{}).Start))
 }
 
-// Each attempt at a job of a chunk is recorded: the last few as they were, and all as a number.
+// Each attempt at a job of a chunk is recorded: the last few in full, and all of them as a count.
 func TestAttemptsOfAChunksJobs(t *testing.T) {
 	of := source.Result{By: process.Identity{Host: "node1", PID: 7}, Token: "t"}
 	start := time.UnixMicro(1780192800123456)

@@ -7,25 +7,26 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// Clock carries a reading of a source's clock forward on this host's own, so that looking
-// at a thousand locks, or at one for hours, does not read it every time. It is safe for
-// concurrent use; one reading is made at a time.
+// Clock extrapolates a reading of a source's clock with this host's clock, so that observing many
+// locks, or one for hours, does not read it every time. It is safe for concurrent use; one reading
+// is made at a time.
 type Clock struct {
-	Host       boottime.Clock // this host's own
+	Host       boottime.Clock // this host's clock
 	mu         bounded.Turn
 	time       time.Time
 	start, end boottime.Instant // of the request
 }
 
-// How old a reading may be. What looks like a silence is checked against a fresh one.
+// Maximum ages of a reading. Before a holder is suspected, its missing heartbeat is checked against
+// a fresh one.
 const (
-	ClockCarried = time.Minute     // for looking
-	ClockFresh   = 2 * time.Second // for judging
+	ClockCarried = time.Minute     // for observing
+	ClockFresh   = 2 * time.Second // for the assessment
 )
 
-// Read is the clock's time, as early and as late as it may be now: what a request took
-// leaves a doubt, which should always count for the holder. A reading may be as old as
-// age; otherwise ask makes one.
+// Read returns the earliest and the latest time that the clock may show now. They differ by the
+// duration of the request; callers use the bound that favours the holder. A reading may be as old
+// as age; otherwise ask makes a new one.
 func (c *Clock) Read(age time.Duration, ask func() (time.Time, error)) (early, late time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A reading is asked for when there is none that is young enough, and carried forward
-// from the request: from its end for the early time, from its start for the late one.
+// The clock is read if there is no recent reading. A reading is extrapolated from the end of the
+// request for the early time, and from its start for the late one.
 func TestClockIsCarried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c source.Clock
@@ -37,7 +37,7 @@ func TestClockIsCarried(t *testing.T) {
 	})
 }
 
-// That it cannot be read now takes no earlier reading away.
+// A failed reading does not discard an earlier one.
 func TestClockThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c source.Clock

@@ -1,9 +1,9 @@
-// Package source is for the author of a lock source: what package multilock asks of a
-// place where locks can live, and what it offers to those who write one.
+// Package source is for authors of lock sources: the interfaces that package multilock requires of
+// a lock source, and helpers to implement them.
 //
-// A [Source] makes single attempts: its [Contender] tries to take one lock, its
-// [Observer] looks at one, and its [Lease] is the lock while it is held. All waiting,
-// renewing and giving up is multilock's. Whatever else a source can do, it shows by an
-// interface of its own ([Ledger], [Group], [Journal], [ManifestStore], ...), and says of
-// itself by [Describer]. Package locktest has the tests that every source must pass.
+// A [Source] makes single attempts: its [Contender] tries to acquire one lock, its [Observer]
+// inspects one, and its [Lease] is the lock while it is held. Package multilock does all waiting,
+// renewing and giving up. A source offers further abilities as optional interfaces ([Ledger],
+// [Group], [Journal], [ManifestStore], ...), and describes its guarantees with [Describer]. Package
+// locktest has the tests that every source must pass.
 package source

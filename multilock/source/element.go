@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxElement is the longest name of a lock or a group, in bytes, on a server that keeps them
-// as elements of a key.
+// MaxElement is the maximum length in bytes of the name of a lock or a group, for servers that use
+// names as elements of a key.
 const MaxElement = 500
 
-// CheckElement says whether a name can be an element of such a key: UTF-8 without a slash,
-// which separates them, and without a NUL byte. The error is an *InvalidError, and says what
-// the name was to be.
+// CheckElement checks whether a name can be an element of a key: it must be UTF-8 without a slash,
+// which separates elements, and without a NUL byte. The error is an *InvalidError for the kind of
+// name in what.
 func CheckElement(what, name string) error {
 	var why string
 	switch {
@@ -34,9 +34,9 @@ func CheckElement(what, name string) error {
 	return &InvalidError{What: what, Got: name, Why: why}
 }
 
-// CheckEnds refuses a name that begins or ends with a space or another invisible character: it is
-// another lock than the one that was meant. Sources do not ask it, so that locks of such names, which
-// others may have taken, can be looked at.
+// CheckEnds rejects a name that begins or ends with a space or another invisible character, because
+// it names another lock than the one that was meant. Sources do not call it, so that existing locks
+// with such names can be inspected.
 func CheckEnds(what, name string) error {
 	first, _ := utf8.DecodeRuneInString(name)
 	last, _ := utf8.DecodeLastRuneInString(name)

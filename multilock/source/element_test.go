@@ -25,8 +25,8 @@ func TestCheckElement(t *testing.T) {
 	}
 }
 
-// A name that looks like another one is refused; invisible characters inside of it, and bytes that
-// are no UTF-8, can be told apart.
+// A name that looks like another one is rejected. Invisible characters inside of a name, and bytes
+// that are not UTF-8, are allowed, because they remain distinguishable.
 func TestCheckEnds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"nightly\r", "nightly ", " nightly", "nightly\n", "\tnightly", " ", "nightly\u00a0", "\ufeffnightly", "nightly\u200b", "\x1b[31m", "x\x7f"} {

@@ -7,68 +7,67 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Evidence is what one observer has found out about the holder of a lock: all that a
-// verdict on its life rests on.
+// Evidence is what one observer knows about the holder of a lock: everything that the assessment
+// depends on.
 type Evidence struct {
 	Record Record
-	// Holder and Job are what this host knows of the processes. That a job is Gone is
-	// said only of all that carries the lock's token, not of its process group alone.
+	// Holder and Job are what this host knows of the processes. The job is Gone only if no process
+	// with the lock's token is left, not just its process group.
 	Holder, Job process.Evidence
-	// Probed is the answer of a Probe.
+	// Probed is the reply of a Probe.
 	Probed process.Evidence
-	// Silence is the time since the last sign of life by the source's clock, or Unknown.
-	// It is negative if that clock was set back.
+	// Silence is the time since the last heartbeat by the source's clock, or Unknown. It is
+	// negative if that clock was set back.
 	Silence time.Duration
-	// Unchanged is for how long the observer has seen no sign of life, by its own clock;
-	// Watched is the part of it in which every sample came as it should: see Watch.
+	// Unchanged is how long the observer has seen no heartbeat, by its own clock; Watched is the
+	// part of it in which every sample was on time: see Watch.
 	Unchanged, Watched time.Duration
-	// Grain is the step of the times by which all that is told, 0 if they are fine: a sign
-	// of life may be later than it seems by that much, and may show by as much later.
+	// Grain is the granularity of these times, 0 if it is fine: a heartbeat may be later than it
+	// seems by that much, and may become visible later by as much.
 	Grain time.Duration
-	// MaxAge is the observer's StalePolicy.
+	// MaxAge is that of the observer's StalePolicy.
 	MaxAge time.Duration
 }
 
-// Verdict is what the evidence says. Its parts are those of a Sighting.
+// Verdict is the assessment of the evidence. Its fields are those of a Sighting.
 type Verdict struct {
 	State State
 	Why   string
 	Next  time.Duration
 }
 
-// Rules are what the verdicts of one source do in their own way.
+// Rules are the parameters of the assessment that depend on the source.
 type Rules struct {
-	// Near is how soon another look may show something new where a process of this host
-	// may end, Far how soon the lock may have passed on to somebody else.
+	// Near is when to look again while a process of this host may end; Far is when to look again
+	// because the lock may have another holder.
 	Near, Far time.Duration
-	// OwnClock says that the source's clock only tells whom to suspect, and that the
-	// observer has to see a renewed lock's whole limit pass by its own: for servers that
-	// have a clock each, and take each other's place.
+	// OwnClock means that the source's clock is only good for suspicion, and that the observer
+	// measures the whole limit of a renewed lock with its own clock: for servers with separate
+	// clocks that fail over to each other.
 	OwnClock bool
-	// NoClock says that of every lock, for where the clock of some host dates the signs of
-	// life: it may be off by hours.
+	// NoClock is OwnClock for every lock, renewed or not, where the clock of some host dates the
+	// heartbeats: it may be off by hours.
 	NoClock bool
 }
 
-// Limit is the silence that a holder is allowed.
+// Limit is how long a holder may go without a heartbeat.
 type Limit struct {
-	Silence time.Duration // a longer one makes it suspect
-	Window  time.Duration // for so long it is watched then
+	Silence time.Duration // beyond it the holder is suspect
+	Window  time.Duration // how long a suspect is watched
 	Why     string        // why it counts as alive until then
 }
 
 const (
-	// leastNext keeps a record with a tiny heartbeat, whoever wrote it, from having a
-	// source asked without a pause.
+	// leastNext keeps a record with a tiny heartbeat interval from causing a busy loop.
 	leastNext = 10 * time.Millisecond
-	// unrenewedWindow confirms the end of a lock that nobody renews.
+	// unrenewedWindow is the maximum watch of a lock without heartbeats after its TTL.
 	unrenewedWindow = time.Second
-	// clockSlack is how far a sign of life may seem to lie in the future: a clock's
-	// readings have its ticks, and are carried forward.
+	// clockSlack is how far a heartbeat may seem to lie in the future, because clocks have ticks
+	// and readings are extrapolated.
 	clockSlack = time.Second
 )
 
-// AskHost adds what this host knows of the holder, and of its jobs' process groups.
+// AskHost adds what this host knows of the holder and of its jobs' process groups.
 func (e *Evidence) AskHost(self process.Identity) {
 	if e.Record.Token != "" {
 		e.Holder = e.Record.Holder.Judge(self)
@@ -78,8 +77,8 @@ func (e *Evidence) AskHost(self process.Identity) {
 	}
 }
 
-// judgeGroups says whether any of the jobs lives. They are over if each of them is, and if
-// these are all: of more than anybody names nobody knows.
+// judgeGroups reports whether any of the jobs is alive. They are gone if each of them is, and if
+// the list is complete: it does not name more than MaxGroups.
 func judgeGroups(groups []process.Group, self process.Identity) process.Evidence {
 	if len(groups) == 0 {
 		return process.Group{}.Judge(self)
@@ -100,8 +99,8 @@ func judgeGroups(groups []process.Group, self process.Identity) process.Evidence
 	return all
 }
 
-// SearchJob looks for what a job may have left outside of its group: at all processes of
-// the host, so only before its lock is called dead. It reports whether it did.
+// SearchJob looks for processes of the job outside of its group. It scans all processes of the
+// host, so it is called only before a lock is called dead. It reports whether it scanned.
 func (e *Evidence) SearchJob(jobs *process.JobWatch, self process.Identity) bool {
 	if !e.Record.Job || e.Job.Life == process.Alive {
 		return false
@@ -118,8 +117,8 @@ func (e Evidence) Judge(rules Rules) Verdict {
 	return e.JudgeSilence(e.Limit(), rules)
 }
 
-// JudgeProcesses decides by what this host knows of the holder and its job, if that is
-// enough. A holder without a token is only a pid, which proves nothing.
+// JudgeProcesses decides by what this host knows of the holder and its job, if that is sufficient.
+// A holder without a token is only a pid, which proves nothing.
 func (e Evidence) JudgeProcesses(rules Rules) (v Verdict, certain bool) {
 	switch {
 	case e.Record.Token == "":
@@ -129,14 +128,14 @@ func (e Evidence) JudgeProcesses(rules Rules) (v Verdict, certain bool) {
 	case e.Holder.Life == process.Gone && (!e.Record.Job || e.Job.Life == process.Gone):
 		return Verdict{State: StateDead, Why: e.Processes()}, true
 	case e.Probed.Life == process.Gone && e.Overdue(rules):
-		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and it has missed a sign of life", e.Probed.Why)}, true
+		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and it has missed a heartbeat", e.Probed.Why)}, true
 	}
-	return Verdict{}, false // something of its job may live on
+	return Verdict{}, false // processes of its job may be alive
 }
 
-// Overdue says that a sign of life has not come that should have, from a holder of which this
-// host knows nothing: a Probe may be asked about it. Without that second witness its answer
-// is not believed, for a number may be that of another job by now, or of another cluster.
+// Overdue reports whether a heartbeat is overdue from a holder of which this host knows nothing, so
+// that a Probe may be asked. The overdue heartbeat is required as a second indication because the
+// batch job's ID may belong to another job or cluster by now.
 func (e Evidence) Overdue(rules Rules) bool {
 	if e.Record.Token == "" || e.Record.Heartbeat == 0 || e.Holder.Life != process.Unknown || e.Job.Life == process.Alive {
 		return false
@@ -148,7 +147,7 @@ func (e Evidence) Overdue(rules Rules) bool {
 	return silent >= e.Record.Heartbeat*3/2+e.Grain
 }
 
-// Processes is what is known of a holder that does not run here, and of its job.
+// Processes describes the state of the holder's process and, if the holder is gone, of its job.
 func (e Evidence) Processes() string {
 	if e.Holder.Life == process.Gone && e.Record.Job {
 		return e.Holder.Why + ", and " + e.Job.Why
@@ -156,11 +155,11 @@ func (e Evidence) Processes() string {
 	return e.Holder.Why
 }
 
-// Limit is what a record with a TTL allows. StalePolicy can only prolong it: a holder
-// trusts its TTL.
+// Limit returns the limit of a record with a TTL. StalePolicy can only prolong it, because a holder
+// relies on its TTL.
 func (e Evidence) Limit() Limit {
 	r := e.Record
-	l := Limit{max(r.TTL, e.MaxAge), r.Heartbeat * 3 / 2, fmt.Sprintf("silent for less than its ttl of %s, and %s", r.TTL, e.Processes())}
+	l := Limit{max(r.TTL, e.MaxAge), r.Heartbeat * 3 / 2, fmt.Sprintf("its ttl of %s has not passed, and %s", r.TTL, e.Processes())}
 	switch {
 	case r.Heartbeat == 0:
 		l.Window, l.Why = min(r.TTL/10, unrenewedWindow), fmt.Sprintf("it is held for %s without being renewed", r.TTL)
@@ -170,36 +169,34 @@ func (e Evidence) Limit() Limit {
 	return l
 }
 
-// JudgeSilence decides by the time without a sign of life. A source's clock that was set
-// back makes signs of life seem to lie in the future; then the observer's own clock
-// decides alone.
+// JudgeSilence decides by the time without a heartbeat. If a source's clock was set back,
+// heartbeats seem to lie in the future; then only the observer's own clock counts.
 func (e Evidence) JudgeSilence(l Limit, rules Rules) Verdict {
-	again := max(l.Window/6, leastNext) // which is shorter than any gap between two samples may be
+	again := max(l.Window/6, leastNext) // less than the maximum gap between two samples
 	limit, window := l.Silence+e.Grain, l.Window+e.Grain
 	silent := max(e.Silence, e.Unchanged)
-	proven, unrenewed := silent, e.Record.TTL > 0 && e.Record.Heartbeat == 0 // whose time nobody watches as a whole
+	proven, unrenewed := silent, e.Record.TTL > 0 && e.Record.Heartbeat == 0 // observers do not watch its whole TTL
 	if rules.NoClock || rules.OwnClock && !unrenewed {
 		proven = e.Unchanged
 	}
-	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
+	missing := fmt.Sprintf("no heartbeat for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
 	case proven >= limit && e.Watched >= window:
-		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.Watched.Round(time.Millisecond))}
+		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and none while it was watched for %s", missing, e.Watched.Round(time.Millisecond))}
 	case e.Silence < -clockSlack && silent < limit && !unrenewed:
-		return Verdict{StateSuspect, fmt.Sprintf("its last sign of life lies in the future: the server's clock was set back; watching it for %s", limit), again}
-	case rules.NoClock && unrenewed && proven < limit: // only who waits for the lock sees it end
+		return Verdict{StateSuspect, fmt.Sprintf("its last heartbeat lies in the future: the server's clock was set back; watching it for %s", limit), again}
+	case rules.NoClock && unrenewed && proven < limit: // only a waiter sees it end
 		return Verdict{StateHeld, l.Why, e.heldNext(limit-proven, rules)}
 	case silent < limit:
 		return Verdict{StateHeld, l.Why, e.heldNext(limit-silent, rules)}
 	case proven < limit:
-		return Verdict{StateSuspect, told + " by the server's clock; watching it for that time", again}
+		return Verdict{StateSuspect, missing + " by the server's clock; watching it for that time", again}
 	}
-	return Verdict{StateSuspect, fmt.Sprintf("%s; watching it for %s", told, window), again}
+	return Verdict{StateSuspect, fmt.Sprintf("%s; watching it for %s", missing, window), again}
 }
 
-// heldNext says when another look at a held lock makes sense: when the silence may have
-// become too long, but often enough to notice that a process of this host has ended, or
-// that the lock has passed on.
+// heldNext returns when to look again at a held lock: when the limit may be reached, but often
+// enough to notice that a process of this host has ended, or that the lock has another holder.
 func (e Evidence) heldNext(left time.Duration, rules Rules) time.Duration {
 	next := rules.Far
 	if e.Holder.Life != process.Unknown || e.Record.Job {

@@ -18,7 +18,7 @@ var (
 	unknown = process.Evidence{Life: process.Unknown, Why: "runs on another host"}
 )
 
-// written is a record of ours: a TTL of a minute, a heartbeat of six seconds.
+// written is a record of multilock: a TTL of a minute, a heartbeat of six seconds.
 func written(change func(*source.Record)) source.Record {
 	r := source.Record{Name: "job", Token: "t", Claim: source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}}
 	if change != nil {
@@ -32,7 +32,7 @@ func detached(r *source.Record) { r.Heartbeat = 0 }
 
 const near = time.Second
 
-// trial is evidence, and what it must say.
+// trial is evidence, and the expected assessment.
 type trial struct {
 	source.Evidence
 	want source.State
@@ -52,7 +52,7 @@ func judgeAll(t *testing.T, trials map[string]trial) {
 	}
 }
 
-// What this host knows of processes comes before all silence.
+// What this host knows of processes takes precedence over missing heartbeats.
 func TestJudgeByProcesses(t *testing.T) {
 	const quiet, over = 10 * time.Second, 2 * time.Minute
 	judgeAll(t, map[string]trial{
@@ -64,20 +64,20 @@ func TestJudgeByProcesses(t *testing.T) {
 		"gone with its job": {
 			source.Evidence{Record: written(withJob), Holder: gone7, Job: noJob}, source.StateDead, "process 7 no longer exists, and no process carries", 0},
 		"gone, and nobody can tell whether its job is": {
-			source.Evidence{Record: written(withJob), Holder: gone7, Job: hidden, Silence: quiet}, source.StateHeld, "ttl of 1m0s, and process 7 no longer exists, and process 8", near},
+			source.Evidence{Record: written(withJob), Holder: gone7, Job: hidden, Silence: quiet}, source.StateHeld, "ttl of 1m0s has not passed, and process 7 no longer exists, and process 8", near},
 		"gone and silent, and nobody can tell whether its job lives": {
-			source.Evidence{Record: written(withJob), Holder: gone7, Job: hidden, Silence: over, Unchanged: quiet, Watched: quiet}, source.StateDead, "no sign of life for 2m0s", 0},
+			source.Evidence{Record: written(withJob), Holder: gone7, Job: hidden, Silence: over, Unchanged: quiet, Watched: quiet}, source.StateDead, "no heartbeat for 2m0s", 0},
 		"gone, job alive beyond the ttl": {
 			source.Evidence{Record: written(withJob), Holder: gone7, Job: alive, Silence: over, Unchanged: over, Watched: over}, source.StateHeld, "its job lives", near},
 		"alive": {source.Evidence{Record: written(nil), Holder: alive, Silence: quiet}, source.StateHeld, "is running", near},
 		"alive, but silent beyond its ttl": {
-			source.Evidence{Record: written(nil), Holder: alive, Silence: over, Unchanged: quiet, Watched: quiet}, source.StateDead, "no sign of life for 2m0s", 0},
+			source.Evidence{Record: written(nil), Holder: alive, Silence: over, Unchanged: quiet, Watched: quiet}, source.StateDead, "no heartbeat for 2m0s", 0},
 		"alive and silent, its job gone": {
 			source.Evidence{Record: written(withJob), Holder: alive, Job: gone7, Silence: quiet}, source.StateHeld, "is running", near},
 	})
 }
 
-// The TTL that the holder trusts, and the window of one and a half heartbeats.
+// The limit is the TTL that the holder relies on, and the window one and a half heartbeats.
 func TestJudgeBySilence(t *testing.T) {
 	const quiet, over, window = 10 * time.Second, 61 * time.Second, 9 * time.Second
 	r := written(nil)
@@ -91,7 +91,7 @@ func TestJudgeBySilence(t *testing.T) {
 		"over, watched for too short":  {source.Evidence{Record: r, Holder: unknown, Silence: over, Watched: window - 1}, source.StateSuspect, "limit of 1m0s", window / 6},
 		"over, watched for the window": {source.Evidence{Record: r, Holder: unknown, Silence: over, Watched: window}, source.StateDead, "while it was watched for 9s", 0},
 		"its own watch says it alone": {
-			source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown, Unchanged: over, Watched: window}, source.StateDead, "no sign of life for 1m1s", 0},
+			source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown, Unchanged: over, Watched: window}, source.StateDead, "no heartbeat for 1m1s", 0},
 		"no clock, watched for too short": {
 			source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown, Unchanged: quiet, Watched: quiet}, source.StateHeld, "another host", 5 * near},
 		"an outage: long unchanged, not watched": {
@@ -99,7 +99,7 @@ func TestJudgeBySilence(t *testing.T) {
 	})
 }
 
-// Max-age can prolong a TTL, and nothing else.
+// MaxAge can prolong a TTL, but not shorten it.
 func TestJudgeMaxAgeOfALockWithATTL(t *testing.T) {
 	const over, watched = 2 * time.Minute, 10 * time.Second
 	r := written(nil)
@@ -110,7 +110,7 @@ func TestJudgeMaxAgeOfALockWithATTL(t *testing.T) {
 	})
 }
 
-// A lock that nobody renews is silent from the start.
+// A lock without heartbeats only has the heartbeat of its acquisition.
 func TestJudgeDetached(t *testing.T) {
 	r, short := written(detached), written(func(r *source.Record) { r.Heartbeat, r.TTL = 0, time.Second })
 	judgeAll(t, map[string]trial{
@@ -121,19 +121,19 @@ func TestJudgeDetached(t *testing.T) {
 	})
 }
 
-// A server clock that was set back puts signs of life into the future.
+// A server clock that was set back puts heartbeats into the future.
 func TestJudgeServerClockSetBack(t *testing.T) {
 	r := written(nil)
 	const ahead, window = -time.Hour, 9 * time.Second
 	judgeAll(t, map[string]trial{
 		"not watched long enough": {source.Evidence{Record: r, Holder: unknown, Silence: ahead, Unchanged: 30 * time.Second, Watched: 30 * time.Second}, source.StateSuspect, "set back", window / 6},
-		"watched for a whole ttl": {source.Evidence{Record: r, Holder: unknown, Silence: ahead, Unchanged: time.Minute, Watched: time.Minute}, source.StateDead, "no sign of life for 1m0s", 0},
+		"watched for a whole ttl": {source.Evidence{Record: r, Holder: unknown, Silence: ahead, Unchanged: time.Minute, Watched: time.Minute}, source.StateDead, "no heartbeat for 1m0s", 0},
 		"within a clock's grain":  {source.Evidence{Record: r, Holder: unknown, Silence: -time.Second}, source.StateHeld, "another host", 5 * near},
 		"clock cannot be read":    {source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown}, source.StateHeld, "another host", 5 * near},
 	})
 }
 
-// known is what is seen of a holder with a TTL of a minute, on another host.
+// known is the evidence for a holder with a TTL of a minute, on another host.
 func known(change func(*source.Evidence)) source.Evidence {
 	e := source.Evidence{Record: source.Record{Token: "t"}}
 	e.Record.TTL, e.Record.Heartbeat = time.Minute, 6*time.Second
@@ -194,14 +194,14 @@ func TestJudgeByTheObserversClock(t *testing.T) {
 	}
 }
 
-// Where any host's clock may have dated a sign of life, no time that it tells proves
-// anything, of no lock: the observer has to see the limit pass.
+// If any host's clock may have dated the heartbeats, their times prove nothing: the observer has to
+// see the whole limit pass, for every lock.
 func TestSilenceWhereHostsDateIt(t *testing.T) {
 	for _, heartbeat := range []time.Duration{0, 6 * time.Second} {
 		for _, told := range []time.Duration{-time.Hour, 0, time.Hour} {
 			e := known(func(e *source.Evidence) { e.Record.Heartbeat, e.Silence = heartbeat, told })
 			e.Unchanged, e.Watched = 59*time.Second, 59*time.Second
-			want := source.StateHeld // nobody is to watch for the time of a lock that is not renewed
+			want := source.StateHeld // no watch is required for a lock without heartbeats
 			if heartbeat > 0 && told != 0 {
 				want = source.StateSuspect
 			}
@@ -212,15 +212,15 @@ func TestSilenceWhereHostsDateIt(t *testing.T) {
 	}
 }
 
-// A lock that nobody renews gives no sign of life that would tell the time anew: it is
-// held, and not worth a watch of its whole time.
+// A lock without heartbeats gets no new time after the clock was set back: it is held, and not
+// watched for its whole TTL.
 func TestUnrenewedWhenTheClockWasSetBack(t *testing.T) {
 	got := source.Evidence{Record: written(detached), Silence: -time.Hour}.Judge(source.Rules{Near: near, Far: 5 * near})
 	require.Equal(t, source.StateHeld, got.State, got.Why)
 }
 
-// Whoever watches comes often enough for no sample to be missing, and a record with a
-// tiny heartbeat has nobody ask without a pause.
+// The next look at a suspect is soon enough for the maximum gap between samples, and a record with
+// a tiny heartbeat interval does not cause a busy loop.
 func TestWatchingLooks(t *testing.T) {
 	e := source.Evidence{Record: written(nil), Silence: time.Hour}
 	require.Less(t, e.Judge(source.Rules{}).Next, e.Record.Heartbeat)
@@ -229,8 +229,8 @@ func TestWatchingLooks(t *testing.T) {
 	require.GreaterOrEqual(t, e.Judge(source.Rules{OwnClock: true}).Next, 10*time.Millisecond)
 }
 
-// A probe's yes is believed of a holder that is nobody this host knows, and that has missed a
-// sign of life; nothing else of it is.
+// A probe's Gone counts only for a holder of which this host knows nothing, and which has missed a
+// heartbeat; its other replies never count.
 func TestJudgeByAProbe(t *testing.T) {
 	const late, quiet = 9 * time.Second, 8 * time.Second
 	yes := process.Evidence{Life: process.Gone, Why: "its batch job is over"}

@@ -2,30 +2,28 @@ package source
 
 import "context"
 
-// Queueing is a Source in which those who wait for a lock can stand in line.
+// Queueing is a Source with a queue of waiters for each lock.
 type Queueing interface {
 	Source
-	// Queue is the line for the lock name. The error is ErrInvalid for a name that the
-	// source cannot hold.
+	// Queue returns the queue for the lock name. The error is ErrInvalid for a name that the source
+	// cannot hold.
 	Queue(name string) (Queue, error)
 }
 
-// Queue is a group of locks that are tickets: each is held, and renewed, by one who waits,
-// and judged like any other lock. They exclude nobody: a ticket only says who is to ask
-// for the lock first.
+// Queue is a group of locks that are tickets. A waiter holds and renews its ticket, and a ticket is
+// judged like any other lock. Tickets exclude nobody: they only determine the order of attempts.
 type Queue interface {
 	Group
-	// Left subscribes to the news that a ticket is gone, as far as this source hears of it
-	// without asking: see Group.Wake.
+	// Left subscribes to notifications that a ticket is gone, if the source has any: see
+	// Group.Wake.
 	Left(ticket string) (news <-chan struct{}, stop func())
-	// Close frees what the queue uses. Tickets stay held until they are released.
+	// Close frees the queue's resources. Tickets stay held until they are released.
 	Close() error
 }
 
-// QueueLister is a source with queues that tells for which locks there are any.
+// QueueLister is a Queueing source that can list its queues.
 type QueueLister interface {
 	Queueing
-	// Queues names the locks for which somebody stands in line, or did before a crash,
-	// sorted.
+	// Queues lists, sorted, the locks whose queue has tickets, including those that a crash left.
 	Queues(ctx context.Context) ([]string, error)
 }

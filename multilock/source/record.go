@@ -7,26 +7,26 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Holder says who holds a lock, for people and for judging whether it lives.
+// Holder identifies the holder of a lock, for users and for judging whether it is alive.
 type Holder struct {
 	process.Identity
 	User    string `json:"user,omitempty"`
 	Command string `json:"command,omitempty"`
-	// Batch is the batch system's job in which it runs, zero if that is none.
+	// Batch is the batch job that the holder runs in, zero if there is none.
 	Batch BatchJob `json:"batch,omitzero"`
-	// Every says how often the job under the lock is to run, as Result.Every does, or EveryOnce;
-	// "" if nobody expects it again.
+	// Every is the schedule of the job under the lock, as in Result.Every, or EveryOnce; "" if no
+	// further run is expected.
 	Every string `json:"every,omitempty"`
 }
 
-// EveryOnce is the Holder.Every of a job that is to run once and for all.
+// EveryOnce is the Holder.Every of a job that runs only once.
 const EveryOnce = "once"
 
-// String names the holder in one line: host, pid, user and command.
+// String describes the holder in one line: host, pid, user and command.
 func (h Holder) String() string {
 	switch {
 	case h.Host == "":
-		return "somebody unknown"
+		return "an unknown process"
 	case h.PID <= 0:
 		return fmt.Sprintf("%s (detached%s)", h.Host, h.byUser())
 	case h.Command == "":
@@ -43,31 +43,31 @@ func (h Holder) byUser() string {
 	return " by " + h.User
 }
 
-// Claim is what a contender writes into the lock that it wants.
+// Claim is what a contender writes into the lock.
 type Claim struct {
-	// Holder is for people and for judging its life. A source fills in the identity
-	// of the calling process where it is empty.
+	// Holder identifies the holder. A source fills in the identity of the calling process where it
+	// is empty.
 	Holder Holder
-	// TTL is how long the lock stays held without a sign of life.
+	// TTL is how long the lock stays held without a heartbeat.
 	TTL time.Duration
-	// Heartbeat is the time between two signs of life. 0 says that there will be
-	// none: the lock is held until TTL has passed.
+	// Heartbeat is the time between two heartbeats. 0 means that there are none: the lock is held
+	// until TTL has passed.
 	Heartbeat time.Duration
-	// Job says that other processes work under the lock: see multilock.ForJob. From the
-	// holder's death alone nobody then concludes that the lock is free.
+	// Job means that other processes run under the lock: see multilock.ForJob. Then the holder's
+	// death alone does not free the lock.
 	Job bool
-	// KeyDigest is that of the process.JobKey by which those processes are known, "" if they
-	// are known by the token.
+	// KeyDigest is the digest of the process.JobKey that identifies those processes, "" if the
+	// token does.
 	KeyDigest string
 }
 
-// JobMark is how the processes of the job are known.
+// JobMark returns the mark that identifies the job's processes.
 func (r Record) JobMark() process.JobMark {
 	return process.JobMark{Token: r.Token, KeyDigest: r.KeyDigest}
 }
 
-// By is the claim with the identity of the process that makes it, if it names nobody
-// yet. No process stands for a lock that nobody renews.
+// By returns the claim with the identity of its process, if it has none yet. A lock without
+// heartbeats names no process.
 func (c Claim) By(self process.Identity) Claim {
 	if c.Holder.Host != "" {
 		return c
@@ -79,7 +79,7 @@ func (c Claim) By(self process.Identity) Claim {
 	return c
 }
 
-// MaxGroups is how many process groups a lock can name.
+// MaxGroups is the maximum number of process groups in a lock.
 const MaxGroups = 1024
 
 // Limits of Claim.TTL.
@@ -88,48 +88,44 @@ const (
 	MaxTTL = 10 * 365 * 24 * time.Hour
 )
 
-// reserved is the part of the TTL, a fifth, in which a holder does not believe in
-// its lock any more and nobody else can have it: time to stop whatever works under
-// it.
+// reserved is the divisor of the TTL for its last part, a fifth, in which a holder considers its
+// lock lost and no other process can acquire it: time to stop the work under it.
 const reserved = 5
 
-// Tenure is how long a holder believes in its lock after the last confirmed sign
-// of life. Others may take the lock after the TTL at the earliest.
+// Tenure is how long a lock is valid for its holder after the last confirmed heartbeat. Other
+// processes can acquire the lock after the TTL at the earliest.
 func (c Claim) Tenure() time.Duration { return c.TTL - c.TTL/reserved }
 
-// Record is what a source knows of a lock that somebody holds.
+// Record is what a source knows of a held lock.
 type Record struct {
 	Name  string
-	Token string // unique per acquisition; "" if whoever wrote the record uses none
+	Token string // unique per acquisition; "" if the record's format has none
 	Claim
-	// Prepared is when the holder wrote the record, by the holder's own clock: for
-	// people only, nothing is decided by it.
+	// Prepared is when the holder wrote the record, by the holder's clock: only for users, no
+	// decision depends on it.
 	Prepared time.Time
-	// Groups are the process groups of the jobs, once the holder has named them. More than
-	// MaxGroups are not read, and nobody names them.
+	// Groups are the process groups of the jobs, once the holder has recorded them. More than
+	// MaxGroups are neither written nor read.
 	Groups []process.Group
-	// Foreign says why the record cannot be understood, "" if it can. Such a lock
-	// is held by somebody unknown.
+	// Foreign is why the record cannot be read, "" if it can. The holder of such a lock is unknown.
 	Foreign string
 }
 
-// State is what a look at a lock showed.
+// State is the state of a lock in an observation.
 type State int
 
 const (
-	// StateFree means that nobody holds the lock.
+	// StateFree means that no process holds the lock.
 	StateFree State = iota
-	// StateHeld means that somebody holds it and counts as alive.
+	// StateHeld means that the lock is held, and its holder counts as alive.
 	StateHeld
-	// StateSuspect means that the holder has been silent for too long, and is being
-	// watched: keep looking.
+	// StateSuspect means that the holder's heartbeat is overdue, and that more looks are needed.
 	StateSuspect
-	// StateDead means that the evidence for the holder's death is complete: the lock
-	// may be broken.
+	// StateDead means that the evidence for the holder's death is complete: the lock may be broken.
 	StateDead
 )
 
-// String is the state's name as messages and JSON use it.
+// String returns the state's name in messages and JSON.
 func (s State) String() string {
 	switch s {
 	case StateFree:
@@ -147,22 +143,21 @@ func (s State) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Unknown is the duration of what a source cannot tell.
+// Unknown is a duration that a source does not know.
 const Unknown time.Duration = -1
 
-// Sighting is what one look at a lock showed.
+// Sighting is one observation of a lock.
 type Sighting struct {
 	State  State
 	Record Record
-	// Age is the time since the lock was acquired, Silence the time since its
-	// holder's last sign of life, both by the source's own clock; Unknown if the
-	// source cannot tell.
+	// Age is the time since the lock was acquired, Silence the time since its holder's last
+	// heartbeat, both by the source's own clock; Unknown if the source does not know.
 	Age, Silence time.Duration
-	// Why is the evidence for State, for people.
+	// Why is the evidence for State, for users.
 	Why string
-	// Limbo says that nobody holds the lock: what is seen was left by a crash, and
-	// nobody can take the lock before it is cleared.
+	// Limbo means that the lock is not held, but cannot be acquired before an entry that a crash
+	// left is removed.
 	Limbo bool
-	// Next says when another look may show something new.
+	// Next is when another look may show a change.
 	Next time.Duration
 }

@@ -2,33 +2,31 @@ package source
 
 import "context"
 
-// Register is one cell of bytes that many share, with a single operation that
-// changes it: set-and-get. A cooking lock lives in one. Methods are safe for
-// concurrent use.
+// Register is a shared cell of bytes with a single operation that changes it: set-and-get. A
+// cooking lock uses one. Methods are safe for concurrent use.
 type Register interface {
-	// Swap puts v into the register and returns what was there before, in one step.
-	// It takes effect at most once, however often a request is repeated on the way:
-	// values are told apart by their bytes, and none may come back.
+	// Swap stores v and returns the previous value, in one step. It takes effect at most once,
+	// however often a request is repeated: values are distinguished by their bytes, and no value
+	// may be used twice.
 	//
-	// old is nil and n is 1 or more if nobody ever swapped before. n is this swap's
-	// own number: larger than that of every swap that took effect earlier. A register
-	// that does not number its swaps answers 0; its lock has no fencing numbers.
+	// old is nil and n is 1 or more if there was no swap before. n is this swap's own number:
+	// larger than that of every swap that took effect earlier. A register that does not number its
+	// swaps returns 0; its lock has no fencing tokens.
 	//
-	// The error wraps ErrUnsure if the swap may have taken effect, or may
-	// still do so; after any other it has not, and never will. It wraps
-	// ErrHeld if others swap just now, so that another attempt may succeed.
+	// The error wraps ErrUnsure if the swap may have taken effect, or may still do so; after any
+	// other error it has not, and never will. It wraps ErrHeld if concurrent swaps prevented this
+	// one, so that another attempt may succeed.
 	Swap(ctx context.Context, v []byte) (old []byte, n uint64, err error)
-	// Peek returns what the register holds, and the number of the swap that put it
-	// there; nil and 0 if nobody ever swapped. It may answer with what was there
-	// earlier, however long ago: that costs time, not safety.
+	// Peek returns the current value and the number of the swap that stored it; nil and 0 if there
+	// was no swap. The value may be outdated by any time: that costs time, not safety.
 	Peek(ctx context.Context) (v []byte, n uint64, err error)
 }
 
-// Registrar is implemented by a source that keeps registers beside its locks.
+// Registrar is implemented by a source that has registers in addition to locks.
 type Registrar interface {
-	// Register is the one of a name. It asks nobody. The error is ErrInvalid for a name
-	// that cannot have one.
+	// Register returns the register with a name. It sends no request. The error is ErrInvalid for a
+	// bad name.
 	Register(name string) (Register, error)
-	// Registers lists the names of those that were used.
+	// Registers lists the names of used registers.
 	Registers(ctx context.Context) ([]string, error)
 }

@@ -9,33 +9,32 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Result is how the job of a name ended: the last attempt at it.
+// Result is how the last attempt at a job ended.
 type Result struct {
 	Name    string           `json:"name"`
 	Token   string           `json:"token"` // of the acquisition under which the job ran
-	By      process.Identity `json:"by"`    // who ran it
+	By      process.Identity `json:"by"`    // the process that ran it
 	User    string           `json:"user,omitempty"`
 	Command string           `json:"command,omitempty"`
 	// Exit is the exit code, Signal the signal that ended the job.
 	Exit   int    `json:"exit"`
 	Signal string `json:"signal,omitempty"`
-	// Why says more about a failure than its code.
+	// Why describes a failure beyond its code.
 	Why string `json:"why,omitempty"`
-	// Output says why what the job has printed is not kept as a whole, where that was to
-	// be kept; "" if it is.
+	// Output is why the job's output was not captured as a whole; "" if it was, or if it was not to be
+	// captured.
 	Output string `json:"output,omitempty"`
-	// Attempt counts from 1. Final says that nobody is to try once more.
+	// Attempt counts from 1. Final means that no further attempt follows.
 	Attempt int  `json:"attempt"`
 	Final   bool `json:"final"`
-	// Tick is the one that the job ran for, and Began when the first attempt for it
-	// began, both by the source's clock; zero for a job that runs once and for all.
+	// Tick is the tick for which the job ran, and Began the time at which the first attempt for it
+	// began, both by the source's clock. Both are zero for a job that runs once.
 	Tick  time.Time `json:"tick,omitzero"`
 	Began time.Time `json:"began,omitzero"`
-	// Every says how often the job is to run, in the words in which that was asked for;
-	// "" for a job that runs once and for all. Missed is how many ticks went without a run
-	// between the last one that had one and this. Succeeded is when the last success of all
-	// ended, by the source's clock: this attempt's, or one of an earlier tick; zero if there
-	// was none, or nobody knows.
+	// Every is the job's schedule as it was given, "" for a job that runs once. Missed counts the ticks
+	// without a run since the last tick that had one. Succeeded is the end of the latest success, of this
+	// attempt or of an earlier tick, by the source's clock; it is zero if there was none, or if it is
+	// unknown.
 	Every     string    `json:"every,omitempty"`
 	Missed    int       `json:"missed,omitempty"`
 	Succeeded time.Time `json:"succeeded,omitzero"`
@@ -43,38 +42,36 @@ type Result struct {
 	// Duration is how long it ran.
 	Start    time.Time     `json:"start"`
 	Duration time.Duration `json:"duration_ns"`
-	// Chunk is there if this is the result of a chunk of a list, nil if of a job.
+	// Chunk is set if this is the result of a chunk of a list, nil if of a job.
 	Chunk *Chunk `json:"chunk,omitempty"`
-	// Foreign says why the record could not be understood; then nothing else but
-	// the name is known, and the job counts as run.
+	// Foreign is why the record cannot be read. Then only the name is known, and the job counts as run.
 	Foreign string `json:"foreign,omitempty"`
 }
 
-// OK says whether the job succeeded.
+// OK reports whether the job succeeded.
 func (r Result) OK() bool { return r.Exit == 0 && r.Signal == "" && r.Foreign == "" }
 
-// Ledger is a Source that also remembers how jobs ended. What is done under a
-// name is recorded by its holder alone, see Committer.
+// Ledger is a Source that also records how jobs ended. Only the holder of a name records a result
+// for it, see Committer.
 type Ledger interface {
 	Source
-	// Result is the last recorded result of a name. The error is ErrNoResult if there
-	// seems to be none; on a filesystem with caches a result may be seen late, but
-	// one that is returned was really committed.
+	// Result returns the last recorded result of a name. The error is ErrNoResult if there seems to
+	// be none; on a filesystem with caches a result may be seen late, but one that is returned was
+	// really committed.
 	Result(ctx context.Context, name string) (Result, error)
-	// Results lists the names that have a result, sorted. It may be late like Result.
+	// Results lists the names that have a result, sorted. Like Result it may be late.
 	Results(ctx context.Context) ([]string, error)
-	// Revision is a stamp of all results together, got with one request. As long as it stays the
+	// Revision returns a stamp of all results together, with one request. As long as it stays the
 	// same no result was added, replaced or removed, except within two seconds after it was first
 	// seen: a source's clock has ticks.
 	Revision(ctx context.Context) (string, error)
 }
 
-// ResultVersion is that of the form in which sources keep results. A reader refuses
-// later ones.
+// ResultVersion is the version of the stored form of results. Readers reject other versions.
 const ResultVersion = 1
 
-// Read is a result that was kept in a form of that version, fit for people to see. The
-// error says why it is none that multilock has written.
+// Read checks a result that was stored in a form of that version, and makes it printable. The error
+// is why multilock cannot have written it.
 func (r Result) Read(version int) (Result, error) {
 	switch {
 	case version != ResultVersion:
@@ -88,31 +85,31 @@ func (r Result) Read(version int) (Result, error) {
 	return r.Bounded().Printable(), nil
 }
 
-// Timekeeper is a Source with a clock of its own. All hosts read the same one,
-// whatever their own clocks say.
+// Timekeeper is a Source with a clock of its own. All hosts read the same clock, whatever their own
+// clocks show.
 type Timekeeper interface {
-	// Now is the source's time, as it was during the call.
+	// Now returns the source's time at an instant of the call.
 	Now(ctx context.Context) (time.Time, error)
 }
 
 // Committer is a Lease of a Ledger.
 type Committer interface {
-	// Outcome is the last committed result of the lock's name. The answer is the
-	// source's own and never a cache's: what any earlier holder committed is seen. The
-	// lock is verified after that, so the answer still holds. The error is ErrNoResult
-	// if nobody has committed one, ErrLost if the lock was not held any more.
+	// Outcome returns the last committed result of the lock's name. The reply comes from the source
+	// and never from a cache: the result of any earlier holder is seen. The lock is verified
+	// afterwards, so the reply still holds. The error is ErrNoResult if there is none, ErrLost if
+	// the lock was no longer held.
 	Outcome(ctx context.Context) (Result, error)
-	// Commit records how the holder's job ended, in one step that succeeds only while
-	// the lock is this lease's: nobody can take the lock and not see the result. The
-	// error is ErrLost if the lock was not held any more, and then it is not this
-	// result that is recorded; ErrUnsure if it cannot be learned whether it is; after
-	// any other nothing was recorded, and Commit may be called again.
+	// Commit records how the holder's job ended, in one step that succeeds only while the lease
+	// holds the lock: no process can acquire the lock without seeing the result. The error is
+	// ErrLost if the lock was no longer held, and then this result is not recorded; ErrUnsure if it
+	// cannot be determined whether it is; after any other error nothing was recorded, and Commit
+	// may be called again.
 	Commit(ctx context.Context, r Result) error
-	// Forget removes the result of the lock's name, in one step of the same kind: it
-	// never reaches what a later holder committed. That there is none is no error; the
-	// others are as for Commit.
+	// Forget removes the result of the lock's name, in one step like Commit: it never removes what
+	// a later holder committed. It is no error if there is none; the other errors are those of
+	// Commit.
 	Forget(ctx context.Context) error
 }
 
-// ErrNoResult says that no result was committed under a name.
+// ErrNoResult means that no result was committed under a name.
 var ErrNoResult = errors.New("there is no result")

@@ -8,15 +8,15 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Source is a place where locks live. Its methods make one attempt and never
-// wait for anybody; they may block as long as the system behind them does.
-// All of them are safe for concurrent use.
+// Source is where locks are stored. Its methods make one attempt and never wait for other
+// processes; they may block as long as the system behind them does. They are safe for concurrent
+// use.
 type Source interface {
-	// Contend prepares to take the lock name. Nothing that others could mistake for a
-	// held lock exists before the first Try. The error is ErrInvalid for a name
-	// that the source cannot hold.
+	// Contend prepares to acquire the lock name. Before the first Try it creates nothing that other
+	// processes could mistake for a held lock. The error is ErrInvalid for a name that the source
+	// cannot hold.
 	Contend(ctx context.Context, name string, claim Claim, policy StalePolicy) (Contender, error)
-	// Observe prepares to look at the lock name and, perhaps, to break it.
+	// Observe prepares to inspect the lock name and, perhaps, to break it.
 	Observe(ctx context.Context, name string, policy StalePolicy) (Observer, error)
 	// Names lists the locks that are, or may be, held now, sorted.
 	Names(ctx context.Context) ([]string, error)
@@ -24,86 +24,84 @@ type Source interface {
 
 // Observer watches one lock. It is for one goroutine.
 type Observer interface {
-	// Look takes one sample. Dead evidence that needs time builds up over several.
+	// Look takes one observation. Evidence of a holder's death may need several.
 	Look(ctx context.Context) (Sighting, error)
-	// Break breaks the very lock that the last Look called Dead, and no other. The
-	// error is ErrHeld if that is not, or is no longer, so; it is nil as well if
-	// that lock went away meanwhile. Breaking gives no ownership.
+	// Break breaks exactly the lock that the last Look called Dead. The error is ErrHeld if it was
+	// not called Dead, or has sent a heartbeat since; it is nil if that lock was removed meanwhile.
+	// Breaking a lock does not acquire it.
 	Break(ctx context.Context) error
-	// Force breaks the very lock that the last Look saw, dead or alive. Signs of life of
-	// its holder in between do not stop it, as they stop Break; the lock of another
-	// acquisition stays, and the error is nil then: the one that was meant is gone.
+	// Force breaks exactly the lock that the last Look saw, dead or alive. Unlike Break, it ignores
+	// heartbeats since. It does not touch the lock of another acquisition; the error is nil then,
+	// because the lock that was meant is gone.
 	Force(ctx context.Context) error
-	// Close ends the watch. It changes nothing.
+	// Close ends the observation. It changes nothing.
 	Close() error
 }
 
-// Contender is one contender's standing attempt at one lock. It is for one goroutine.
+// Contender makes attempts to acquire one lock. It is for one goroutine.
 type Contender interface {
 	Observer
-	// Try makes one attempt. The error is ErrHeld if somebody else has the lock,
-	// ErrUnsure if the outcome cannot be learned and the attempt could not be taken
-	// back; any other error means that the lock was not acquired.
+	// Try makes one attempt. The error is ErrHeld if another process has the lock, ErrUnsure if the
+	// outcome is unknown and the attempt could not be withdrawn; any other error means that the
+	// lock was not acquired.
 	Try(ctx context.Context) (Lease, error)
-	// Wake returns a channel on which a value arrives when the lock may have become
-	// free, as far as this source can tell without asking; nil if it cannot. A
-	// caller must Try once more between its first call of Wake and waiting for it.
+	// Wake returns a channel that receives a value when the lock may have become free; nil if the
+	// source has no notifications. A caller must Try once more between its first call of Wake and
+	// waiting for it.
 	Wake() <-chan struct{}
 }
 
-// Lease is an acquired lock as the source sees it. Methods are safe for
-// concurrent use.
+// Lease is an acquired lock. Methods are safe for concurrent use.
 type Lease interface {
-	// Record is what others can read about the lock.
+	// Record is what other processes can read about the lock.
 	Record() Record
-	// Since is the moment before the first confirmed sign of life: silence counts from it.
+	// Since is a moment before the first confirmed heartbeat, from which the validity counts.
 	Since() boottime.Instant
-	// Renew gives a sign of life and verifies that the lock is still this one. The
-	// error is ErrLost if it provably is not; any other error means unknown.
+	// Renew sends a heartbeat and verifies that the lease still holds the lock. The error is
+	// ErrLost if it provably does not; any other error means unknown.
 	Renew(ctx context.Context) error
-	// Release frees the lock. The error is ErrLost if it was not held any more,
-	// ErrUnsure if it is gone and nobody can tell whether this very call freed it,
-	// ErrReleased after that or a success; after any other error it may be called again.
+	// Release frees the lock. The error is ErrLost if it was no longer held, ErrUnsure if it is
+	// gone and it is unknown whether this call freed it, ErrReleased after that or a success; after
+	// any other error it may be called again.
 	Release(ctx context.Context) error
-	// Fence returns a number that is larger than any other that an earlier holder of
-	// this name was given, and verifies afterwards that the lock is still held.
-	// The error is ErrUnsupported if the source has no such numbers.
+	// Fence returns a fencing token that is larger than all tokens of earlier holders of this name,
+	// and verifies afterwards that the lock is still held. The error is ErrUnsupported if the
+	// source has no fencing tokens.
 	Fence(ctx context.Context) (uint64, error)
-	// MarkJob records the process groups of the holder's jobs, MaxGroups at most, in the
-	// place of those that it had recorded: while a process of one of them lives, the holder
-	// counts as alive on its own host. What lives is recorded at every moment if it was
-	// before. No group takes that back: the jobs are over, and others may follow. The error
-	// is ErrUnsupported if the source keeps no such mark.
+	// MarkJob records the process groups of the holder's jobs, MaxGroups at most, instead of those
+	// that were recorded: while a process of one of them is alive, the holder counts as alive on
+	// its own host. A group that is in the old and the new list is recorded at every moment.
+	// Without groups it removes the mark: the jobs are over, and others may follow. The error is
+	// ErrUnsupported if the source does not record groups.
 	MarkJob(ctx context.Context, jobs ...process.Group) error
-	// Close gives up the lease without releasing the lock, which stays held until
-	// its TTL has passed.
+	// Close drops the lease without releasing the lock, which stays held until its TTL has passed.
 	Close() error
 }
 
-// Paced is a Source that wants attempts to be rarer than a file system needs them
-// to be: behind it is a server that others use, too.
+// Paced is a Source that needs longer pauses between attempts than a filesystem, because it is a
+// shared server.
 type Paced interface {
 	Source
-	// Pace is the shortest and the longest pause between two attempts of one waiter.
-	// The waiter's own limit, where it is given, takes its place.
+	// Pace returns the shortest and the longest pause between two attempts of one waiter. The
+	// waiter's own limit, if set, overrides it.
 	Pace() (least, most time.Duration)
 }
 
-// StalePolicy decides when the lock of a silent holder is stale.
+// StalePolicy decides when a lock without heartbeats is stale.
 type StalePolicy struct {
-	// MaxAge is the silence after which a lock without a TTL of its own may be
-	// broken (the format of the Python MultiLock, or bytes that cannot be
-	// understood); 0 means never. For a lock that has a TTL it can only prolong
-	// that: a holder trusts its TTL.
+	// MaxAge is the time without a heartbeat after which a lock without a TTL of its own may be
+	// broken (the format of the Python MultiLock, or an unreadable record); 0 means never. It can
+	// prolong the TTL of a lock that has one, but not shorten it, because a holder relies on its
+	// TTL.
 	MaxAge time.Duration
-	// Probe may prove a holder dead before its TTL has passed; nil asks nobody. A source
-	// that does not say so (Probing) never asks.
+	// Probe may prove a holder dead before its TTL has passed; nil disables it. Only a source that
+	// is Probing calls it.
 	Probe Probe
 }
 
-// Probing is a Source whose observers ask a StalePolicy's Probe.
+// Probing is a Source whose observers call a StalePolicy's Probe.
 type Probing interface {
 	Source
-	// Probes does nothing: it says that they do.
+	// Probes does nothing: it marks such a source.
 	Probes()
 }

@@ -48,7 +48,7 @@ func TestStatesHaveNames(t *testing.T) {
 	}
 }
 
-// promising is a source that says something about one trait.
+// promising is a source with a promise about one trait.
 type promising struct{ source.Source }
 
 func (promising) Promises() []source.Promise {
@@ -83,7 +83,7 @@ func TestOnlySomeTroublePasses(t *testing.T) {
 	require.NotErrorIs(t, lasting, source.ErrHeld)
 }
 
-// Whatever a line of a history has, an event takes little memory.
+// Whatever a history contains, an event is of limited size.
 func TestEventIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	who := process.Identity{Host: long, Machine: long, Boot: long, Namespace: long}

@@ -7,16 +7,15 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// What people read is cut to so many bytes, so that a record does not outgrow what
-// sources read.
+// Limits of texts for users in bytes, so that a record does not outgrow what sources read.
 const (
 	MaxCommand = 4 << 10
 	MaxUser    = 256
 	MaxWhy     = 4 << 10
-	maxName    = 1 << 10 // no source has longer names
+	maxName    = 1 << 10 // no source allows longer names
 )
 
-// Bounded is the holder with texts of limited length.
+// Bounded returns the holder with texts of limited length.
 func (h Holder) Bounded() Holder {
 	h.Identity = boundedIdentity(h.Identity)
 	h.Command, h.User = Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
@@ -32,14 +31,14 @@ func boundedIdentity(i process.Identity) process.Identity {
 	return i
 }
 
-// Printable is the holder as it can be shown, whoever wrote it: see Printable.
+// Printable returns the holder without unprintable characters: see Printable.
 func (h Holder) Printable() Holder {
 	h.Host, h.User, h.Command, h.Every = Printable(h.Host), Printable(h.User), Printable(h.Command), Printable(h.Every)
 	h.Batch = h.Batch.change(Printable)
 	return h
 }
 
-// Bounded is the result with texts of limited length.
+// Bounded returns the result with texts of limited length.
 func (r Result) Bounded() Result {
 	r.Token, r.By.Host, r.Signal = Shorten(r.Token, MaxUser), Shorten(r.By.Host, MaxUser), Shorten(r.Signal, MaxUser)
 	r.Command, r.User = Shorten(r.Command, MaxCommand), Shorten(r.User, MaxUser)
@@ -48,7 +47,7 @@ func (r Result) Bounded() Result {
 	return r
 }
 
-// Bounded is the event with texts of limited length.
+// Bounded returns the event with texts of limited length.
 func (e Event) Bounded() Event {
 	e.What, e.Name, e.By = EventKind(Shorten(string(e.What), MaxUser)), Shorten(e.Name, maxName), boundedIdentity(e.By)
 	e.Token, e.Signal = Shorten(e.Token, MaxUser), Shorten(e.Signal, MaxUser)
@@ -61,7 +60,7 @@ func (e Event) Bounded() Event {
 	return e
 }
 
-// Printable is the result as it can be shown, whoever wrote it: see Printable.
+// Printable returns the result without unprintable characters: see Printable.
 func (r Result) Printable() Result {
 	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output, &r.Every} {
 		*text = Printable(*text)
@@ -70,8 +69,8 @@ func (r Result) Printable() Result {
 	return r
 }
 
-// Shorten cuts a text to limit bytes, or three if that is less, between two characters, and
-// says so.
+// Shorten cuts a text to limit bytes, or three if that is more, between two characters, and marks
+// the cut with dots.
 func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -80,8 +79,8 @@ func Shorten(s string, limit int) string {
 	return strings.ToValidUTF8(s[:max(limit-len(more), 0)], "") + more
 }
 
-// Printable replaces what is not printable. It keeps whoever writes a record from
-// writing to the terminals of those who look at it.
+// Printable replaces unprintable characters. It keeps the writer of a record from sending control
+// sequences to the terminals of its readers.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -6,16 +6,14 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// Timed is a Lease that is over at a moment which was fixed when it was acquired.
-// Nothing that its holder does prolongs it or gives it back earlier. The Lock's
-// context ends at that moment, with ErrOver.
+// Timed is a Lease that ends at a moment which was fixed when it was acquired. Its holder cannot
+// prolong it or release it earlier. The Lock's context ends at that moment, with ErrOver.
 type Timed interface {
 	Lease
-	// Ends is the moment at which the holder has to have stopped.
+	// Ends is the moment at which the holder must have stopped.
 	Ends() boottime.Instant
 }
 
-// ErrOver says that the time for which a lock was given is over, as it was fixed
-// when it was acquired. A *LostError with this cause is how a Timed lock ends if it
-// is not released before.
+// ErrOver means that a lock's fixed time is over. A Timed lock that is not released before ends
+// with a *LostError with this cause.
 var ErrOver = errors.New("its time is over")

@@ -2,8 +2,8 @@ package source
 
 import "github.com/google/uuid"
 
-// NewToken names one thing, an acquisition or an attempt, and is never the same twice.
+// NewToken returns a unique token for an acquisition or an attempt.
 func NewToken() string { return uuid.NewString() }
 
-// IsToken says whether a text has the form of those.
+// IsToken reports whether a text has the form of a token.
 func IsToken(s string) bool { return len(s) == len(uuid.UUID{}.String()) && uuid.Validate(s) == nil }

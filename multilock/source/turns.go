@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// TurnTaking is a Source that remembers the turns of this process at its locks, so that
-// one who takes the same lock again and again lets others have it in between. Nobody is
-// asked for that: it rests on what this process has seen of its own waits.
+// TurnTaking is a Source that records how this process used its locks, so that a process that
+// acquires the same lock repeatedly lets other waiters have it in between. No request is sent for
+// that: only the process's own waits count.
 type TurnTaking interface {
 	Source
 	Turns() *Turns
 }
 
-// Turns is that memory. The zero value is empty, and may be used at once.
+// Turns has a Turn for each lock. The zero value is ready to use.
 type Turns struct {
-	// Prompt says that the news of Contender.Wake are of every release, whoever makes it:
-	// where there are any, it is enough to stand back for a moment.
+	// Prompt means that Contender.Wake reports every release by any process: then a short pause is
+	// enough.
 	Prompt bool
 
 	mu sync.Mutex
 	of map[string]*Turn
 }
 
-// mostTurns bounds the memory. What is forgotten is only courtesy.
-const mostTurns = 1000
+// maxTurns limits the number of locks. Dropping entries only costs fairness.
+const maxTurns = 1000
 
-// Of is what is remembered of one lock.
+// Of returns the Turn of a lock.
 func (t *Turns) Of(name string) *Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	turn := t.of[name]
 	if turn == nil {
-		if t.of == nil || len(t.of) >= mostTurns {
+		if t.of == nil || len(t.of) >= maxTurns {
 			t.of = map[string]*Turn{}
 		}
 		turn = &Turn{}
@@ -42,51 +42,51 @@ func (t *Turns) Of(name string) *Turn {
 	return turn
 }
 
-// Turn is what this process remembers of its turns at one lock.
+// Turn records how this process used one lock.
 type Turn struct {
-	mu     sync.Mutex
-	waits  time.Duration // how long it takes to get the lock, while others want it, too
-	others int           // turns for which that is believed yet; 0 if nobody else seems to want it
-	alone  int           // turns in a row for which nobody did
-	held   time.Duration // how long the last turn was
-	gave   time.Time     // when it was over
-	owed   time.Duration // pauses too short to be made
+	mu       sync.Mutex
+	waits    time.Duration // how long an acquisition takes under contention
+	others   int           // further turns for which contention is assumed; 0 for none
+	alone    int           // consecutive turns without contention
+	held     time.Duration // duration of the last turn
+	released time.Time     // end of the last turn
+	skipped  time.Duration // accumulated pauses that were too short
 }
 
 const (
-	// othersLast is for how many turns without a refusal others are reckoned with. They
-	// may have found no gap yet that was long enough.
-	othersLast = 8
-	// aloneMost bounds what is given up for others of whom nothing is known: a 16th of
-	// the time for which the lock is held.
-	aloneMost = 5
-	// leastBack is the shortest pause that others can make use of.
-	leastBack = time.Millisecond
+	// contendedTurns is the number of turns without contention for which other waiters are still
+	// assumed. They may not have found a gap yet that was long enough.
+	contendedTurns = 8
+	// maxAloneShift limits how far the pause shrinks while no contention is seen: to a 16th of the
+	// time for which the lock was held.
+	maxAloneShift = 5
+	// minPause is the shortest pause that other waiters can use.
+	minPause = time.Millisecond
 )
 
-// StandBack is how long to leave the lock to others before the first attempt, most at the
-// longest. Others ask the sooner the shorter they have waited, so the pause is as long as
-// the waits here have been, by and large: others who wait have done so for as long.
+// StandBack returns how long to pause before the first attempt, most at the longest. Waiters retry
+// more often the shorter they have waited, so the pause is in proportion to this process's own
+// waits: other waiters have waited for about as long.
 func (t *Turn) StandBack(most time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gave.IsZero() {
+	if t.released.IsZero() {
 		return 0
 	}
-	back := 2 * t.held >> min(t.alone/2, aloneMost)
+	back := 2 * t.held >> min(t.alone/2, maxAloneShift)
 	if t.others > 0 {
 		back = max(2*t.held, t.waits/2)
 	}
 	back = min(back, most*2/3)
-	back = back/2 + rand.N(back+1) - time.Since(t.gave) + t.owed //nolint:gosec // jitter needs no secrecy
-	if t.owed = max(back, 0); t.owed < leastBack {
+	back = back/2 + rand.N(back+1) - time.Since(t.released) + t.skipped //nolint:gosec // jitter needs no secrecy
+	if t.skipped = max(back, 0); t.skipped < minPause {
 		return 0
 	}
-	t.owed = 0
+	t.skipped = 0
 	return back
 }
 
-// Waits is how long it may take to get the lock; 0 if nobody else seems to want it.
+// Waits returns how long an acquisition may take; 0 without contention.
 func (t *Turn) Waits() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,13 +96,13 @@ func (t *Turn) Waits() time.Duration {
 	return t.waits
 }
 
-// Took notes that the lock was taken after a wait, and whether somebody else was met.
+// Took records an acquisition after a wait; met is whether another process had the lock.
 func (t *Turn) Took(waited time.Duration, met bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case met:
-		t.waits, t.others, t.alone = max(waited, t.waits*4/5), othersLast, 0
+		t.waits, t.others, t.alone = max(waited, t.waits*4/5), contendedTurns, 0
 	case t.others > 0:
 		t.others--
 		t.waits = max(waited, t.waits*9/10)
@@ -111,9 +111,9 @@ func (t *Turn) Took(waited time.Duration, met bool) {
 	}
 }
 
-// Gave notes that the lock was given back, after so long.
+// Gave records a release, and for how long the lock was held.
 func (t *Turn) Gave(held time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held, t.gave = held, time.Now()
+	t.held, t.released = held, time.Now()
 }

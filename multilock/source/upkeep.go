@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Sweeper is a Source in which contenders that crash leave things behind.
+// Sweeper is a Source in which contenders that crash leave entries behind.
 type Sweeper interface {
 	Source
-	// Leftovers lists what was left behind, and what belongs to contenders at work: of
-	// very many some thousands, and others once those are swept.
+	// Leftovers lists these entries, and those of live contenders: some thousands at a time if
+	// there are very many.
 	Leftovers(ctx context.Context) ([]Leftover, error)
-	// Sweep removes the leftovers that Leftovers calls dead. It returns them, and those
-	// that it calls strange. It goes on after an error; the error joins all of them.
+	// Sweep removes the leftovers that Leftovers calls dead. It returns them, and the strange ones.
+	// It continues after an error, and joins all errors.
 	Sweep(ctx context.Context) ([]Leftover, error)
 }
 
-// Leftover is something that a contender which crashed, or lost its source, left
-// behind. It holds no lock and is in nobody's way.
+// Leftover is an entry that a contender which crashed, or lost its source, left behind. It holds no
+// lock and blocks no process.
 type Leftover struct {
 	Entry string        `json:"entry"`  // its name in the source
 	Age   time.Duration `json:"age_ns"` // by the source's clock
-	Why   string        `json:"why"`    // why it is taken for a leftover, or why not
+	Why   string        `json:"why"`    // why it is considered a leftover, or why not
 	Dead  bool          `json:"dead"`   // Sweep removes it
-	// Strange says that nobody left it behind who contended for a lock: it lies where such
-	// things lie, and Sweep never touches it.
+	// Strange means that no contender wrote the entry: it is where leftovers are, and Sweep never
+	// touches it.
 	Strange bool `json:"strange,omitempty"`
 }
 
-// NameChecker is a Source that can tell beforehand which names it can hold.
+// NameChecker is a Source that can check names in advance.
 type NameChecker interface {
 	Source
-	// CheckName says whether name can be the name of a lock. It asks nobody. The error
-	// is an *InvalidError, the same with which Contend would refuse the name.
+	// CheckName checks whether name can be the name of a lock. It sends no request. The error is
+	// the *InvalidError that Contend would return.
 	CheckName(name string) error
 }

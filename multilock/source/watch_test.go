@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The bubble's clock is the monotonic one; boottime takes the larger of two, and the
-// other does not move with it.
+// The bubble's clock is the monotonic one; boottime uses the maximum of two clocks, and the other
+// one is not the bubble's.
 
 var everySecond = source.WatchLimits{Slow: 250 * time.Millisecond, Gap: time.Second}
 
@@ -90,8 +90,8 @@ func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
 	})
 }
 
-// What happens after the last sample nobody has watched. A sample tells what was when
-// the server was asked, and not when the answer came.
+// The time after the last sample does not count as watched. A sample counts from the start of its
+// request, and not from the reply.
 func TestCountsUpToTheLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[string]
@@ -110,7 +110,7 @@ func TestCountsUpToTheLastSample(t *testing.T) {
 	})
 }
 
-// A sample that came after one that failed is the first of a new watch.
+// A sample after a failed one starts a new watch.
 func TestWatchesOnAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[string]
@@ -124,8 +124,8 @@ func TestWatchesOnAfterAFailure(t *testing.T) {
 	})
 }
 
-// The sign that is the zero of its kind is one like any other. Before the first sample
-// nothing is known, and nothing is old.
+// The zero value of the sign is a sign like any other. Before the first sample nothing is known,
+// and nothing is stale.
 func TestZeroSign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[int]

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Is says whether err carries one of the system's error numbers.
+// Is reports whether err wraps one of these error numbers.
 func Is(err error, numbers ...syscall.Errno) bool {
 	var got syscall.Errno
 	if !errors.As(err, &got) {
@@ -21,32 +21,32 @@ func Is(err error, numbers ...syscall.Errno) bool {
 	return false
 }
 
-// Gone says that an entry does not exist, or that the directory it was looked
-// for in does not exist any more.
+// Gone reports whether an entry does not exist, or the directory in which it was looked up no longer
+// exists.
 func Gone(err error) bool { return Is(err, syscall.ENOENT, syscall.ESTALE) }
 
-// NotEmpty says that a directory is in the way of a rename or of an rmdir. EEXIST
-// is XFS's word for it, and NFSv3's (RFC 1813 3.3.14).
+// NotEmpty reports whether a rename or rmdir failed because the directory is not empty. XFS returns EEXIST
+// for that, and so does NFSv3 (RFC 1813 3.3.14).
 func NotEmpty(err error) bool { return Is(err, syscall.ENOTEMPTY, syscall.EEXIST) }
 
-// InDoubt says that a call may have been carried out, or may be later on: its
-// reply is lost or did not come in time.
+// InDoubt reports whether a failed call may have taken effect, or may still do so: its reply was lost
+// or late.
 func InDoubt(err error) bool {
 	return err != nil && !Is(err, syscall.ENOENT, syscall.ESTALE, syscall.ENOTEMPTY, syscall.EEXIST, syscall.EPERM, syscall.EACCES,
 		syscall.EBUSY, syscall.ENOTDIR, syscall.EISDIR, syscall.EXDEV, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.ENAMETOOLONG,
 		syscall.EINVAL, syscall.EMLINK, syscall.ELOOP, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM)
 }
 
-// Passing says that err may pass by itself: the server does not answer, the disk is full,
-// the file system is read-only for a moment, this host is short of something. Waiting
-// helps against no error that has no number of the system's.
+// Passing reports whether err may be temporary: the server does not answer, the disk is full, the file
+// system is read-only for a moment, or this host lacks a resource. An error without a system error number
+// is not temporary.
 func Passing(err error) bool {
 	return errors.As(err, new(syscall.Errno)) &&
 		(InDoubt(err) || Is(err, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM))
 }
 
-// Hint tells a person what to do about an error that has nothing to do with what
-// was being done, "" if there is nothing to tell.
+// Hint returns advice for people about an error that is unrelated to the operation that failed, "" if
+// there is none.
 func Hint(err error) string {
 	switch {
 	case Is(err, syscall.ENOSPC):
@@ -61,9 +61,8 @@ func Hint(err error) string {
 	return ""
 }
 
-// NameProblem says why name cannot be the name of an entry of at most limit
-// bytes, "" if it can. Names are data: every byte is kept, but for what a file
-// system cannot hold.
+// NameProblem returns why name is not a valid entry name of at most limit bytes, "" if it is valid. Names
+// are data: every byte is allowed that a file system can store.
 func NameProblem(name string, limit int) string {
 	switch {
 	case name == "":

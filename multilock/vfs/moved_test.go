@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// What is moved away while it is opened is there, or it is not.
+// An entry that is moved away during an open is either opened or absent.
 func TestWhatIsMovedAwayIsOpenedOrNotThere(t *testing.T) {
 	here, elsewhere := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(here, "x"), 0o700))

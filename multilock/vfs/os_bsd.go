@@ -14,7 +14,7 @@ const (
 	searchOnly = unix.O_RDONLY
 )
 
-// openBelow relies on names without a slash.
+// openBelow relies on the rule that names have no slash.
 func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
 	return unix.Openat(dir, name, flags, mode)
 }
@@ -39,7 +39,7 @@ func statCached(fd int) (Info, error) { return statFD(fd) }
 
 func touch(fd int) error { return touchat(fd, ".") }
 
-// Only root may ask for handles here (getfh(2)).
+// Only root may get handles on these systems (getfh(2)).
 func handleFD(int) (Handle, error) { return "", errors.ErrUnsupported }
 
 func handleAt(int, string) (Handle, error) { return "", errors.ErrUnsupported }
@@ -58,9 +58,9 @@ func infoOf(s *unix.Stat_t) Info {
 	}
 }
 
-// fileSystem names no type here, and takes every file system for a shared one,
-// which costs a sync per acquisition and nothing else.
+// fileSystem does not determine the type, and takes every file system for a shared one. The only cost
+// is a sync per acquisition.
 func fileSystem(int) (FileSystem, error) { return FileSystem{Type: "any", ManyClocks: true}, nil }
 
-// flush has nothing less than a sync here.
+// flush is a full sync: these systems have nothing cheaper.
 func flush(fd int) error { return unix.Fsync(fd) }

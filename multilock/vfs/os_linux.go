@@ -12,12 +12,13 @@ const (
 	searchOnly = unix.O_PATH
 )
 
-// openBelow opens what is in a directory itself, not through a link, whatever the name
-// says. A kernel before 5.6, or one that is told to hide the call from a container, keeps
-// to flags alone: enough for a name without a slash.
+// openBelow opens an entry of the directory itself, never through a link, whatever the name. Before
+// Linux 5.6, and in containers that hide openat2, it uses only flags, which is enough for a name
+// without a slash.
 //
-// Of what is moved to another directory meanwhile openat2 says EXDEV: it is not below any more
-// when that is looked at (complete_walk in Linux fs/namei.c). To look again tells what is there now.
+// openat2 returns EXDEV for an entry that is moved to another directory at the same time: it is no longer
+// below the directory in the final check (complete_walk in Linux fs/namei.c). A retry finds the entry
+// that has the name now.
 func openBelow(dir int, name string, flags int, mode uint32) (fd int, err error) {
 	const looks = 100
 	for range looks {
@@ -35,8 +36,8 @@ func openBelow(dir int, name string, flags int, mode uint32) (fd int, err error)
 	return fd, err
 }
 
-// The forced flag makes a network file system ask its server. It does so only
-// if the mask asks for times or size as well (Linux fs/nfs/inode.c, nfs_getattr).
+// forced makes a network file system ask its server. It does so only if the mask also includes times or
+// size (Linux fs/nfs/inode.c, nfs_getattr).
 const forced = unix.AT_STATX_FORCE_SYNC
 
 func statCached(fd int) (Info, error) {
@@ -67,8 +68,8 @@ func statx(fd int, name string, flags int) (Info, error) {
 	}, nil
 }
 
-// touch names no path, not even ".", as futimens(3) does: an NFS client asks for its
-// permissions on a directory that it is to look something up in.
+// touch uses no path, not even ".", like futimens(3): before a lookup in a directory, an NFS client
+// requests its permissions.
 func touch(fd int) error {
 	if _, _, err := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, 0, 0, 0, 0); err != 0 {
 		return err
@@ -82,8 +83,8 @@ func handleFD(fd int) (Handle, error) {
 
 func handleAt(fd int, name string) (Handle, error) { return handleOf(unix.NameToHandleAt(fd, name, 0)) }
 
-// handleOf makes a value of a kernel's handle: its type and its bytes. An NFS client's
-// has the server's, in which there is a generation number beside that of the inode.
+// handleOf encodes a kernel's handle: its type and its bytes. An NFS client's handle contains the
+// server's, which has the inode's generation number in addition to the inode number.
 func handleOf(h unix.FileHandle, _ int, err error) (Handle, error) {
 	if err != nil {
 		return "", err
@@ -101,8 +102,8 @@ func fileSystem(fd int) (FileSystem, error) {
 	return FileSystem{Type: fmt.Sprintf("%08x", kind), Local: local, NFS: nfs, ManyClocks: !local && !nfs, Ordered: isOrdered(kind)}, nil
 }
 
-// isLocal knows the file systems that one kernel mounts for itself. Anything
-// else (overlayfs may lie over NFS) is taken for shared.
+// isLocal recognises file systems that only one kernel mounts. Any other type counts as shared:
+// overlayfs, for example, may be on top of NFS.
 func isLocal(kind uint32) bool {
 	switch kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
@@ -112,10 +113,9 @@ func isLocal(kind uint32) bool {
 	return false
 }
 
-// isOrdered knows the file systems that end the writing of a page (which Flush waits
-// for) when the file's size and its place on the disk are in the journal: the journal
-// has a rename that follows behind that. Btrfs and F2FS make no such promise; what lies
-// in memory alone survives nothing.
+// isOrdered recognises file systems that complete the write of a page (which Flush waits for) only when
+// the file's size and location are in the journal, before any later rename. Btrfs and F2FS do not
+// guarantee that; file systems in memory lose everything in any case.
 func isOrdered(kind uint32) bool {
 	switch kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC:

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 )
 
-// ErrUnsupported says that this system lacks what the protocol is built on.
+// ErrUnsupported means that the system lacks the calls that the protocol needs.
 var ErrUnsupported = errors.New("a lock on a shared filesystem needs directory descriptors and a rename that replaces an empty directory, which this operating system does not have")
 
-// OS is the operating system's file system; here it refuses to be used.
+// OS is the operating system's file system; on this system all its calls fail.
 type OS struct{}
 
 // OpenDir implements FS: it always fails with ErrUnsupported.

@@ -28,8 +28,8 @@ func (OS) OpenDir(path string) (Dir, error) {
 	return newDir(fd, path, Rules{}), nil
 }
 
-// osDir is a bare descriptor: os.File would register it with the poller and
-// re-issue interrupted calls, and the protocol wants neither.
+// osDir is a bare descriptor. os.File would register it with the poller and repeat interrupted calls,
+// which the protocol must not do.
 type osDir struct {
 	pinned
 	path  string
@@ -49,7 +49,7 @@ func (d *osDir) fail(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
 }
 
-// call makes one system call on the descriptor.
+// call makes one system call on the directory.
 func (d *osDir) call(op, name string, f func(fd int) error) error {
 	fd, err := d.Pin()
 	if err == nil {
@@ -59,7 +59,7 @@ func (d *osDir) call(op, name string, f func(fd int) error) error {
 	return d.fail(op, name, err)
 }
 
-// ask makes a system call that has an answer.
+// ask makes a system call with a result.
 func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T, err error) {
 	err = d.call(op, name, func(fd int) error {
 		answer, err = f(fd)
@@ -68,9 +68,9 @@ func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T,
 	return answer, err
 }
 
-// open opens something in the directory, if the rules admit it. Where a mode must be kept
-// whatever the umask, it tells what it has made itself from what was there before: only the
-// former gets another mode.
+// open opens an entry of the directory, if the rules admit it. If bits of the mode must be kept despite
+// the umask, it distinguishes files that it created from existing ones: only new files get another
+// mode.
 func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 	mode = d.narrowed(mode)
 	const create = unix.O_CREAT | unix.O_EXCL
@@ -83,7 +83,7 @@ func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 		if Is(err, unix.ENOENT) {
 			fd, err = d.openOnce(name, flags|unix.O_EXCL, mode, false)
 		}
-		// Another process has made it meanwhile, or gives it its mode just now.
+		// Another process created it at the same time, or is setting its mode now.
 		if n == tries || !Is(err, unix.EEXIST) && !errors.Is(err, errPrivate) {
 			return fd, err
 		}
@@ -97,7 +97,7 @@ func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (in
 	return ask(d, "open", name, func(dir int) (int, error) {
 		given := mode
 		if flags&unix.O_CREAT == 0 {
-			given = 0 // openat2 takes no other
+			given = 0 // openat2 rejects a mode without O_CREAT
 		}
 		fd, err := retry(func() (int, error) { return openBelow(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, given) })
 		if err != nil {
@@ -111,11 +111,11 @@ func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (in
 	})
 }
 
-// errPrivate is for a file that a group shares, but that only its owner may read or write:
-// it comes from elsewhere, and what is appended would be lost to the others.
+// errPrivate is for a file in a directory shared by a group that only its owner may read or write:
+// another program created it, and appended data would be lost to other users.
 var errPrivate = fmt.Errorf("it is not open to the group that shares the directory: %w", unix.EACCES)
 
-// judge applies the rules to what has been opened.
+// judge applies the rules to an open entry.
 func (d *osDir) judge(fd int, made, appended bool, mode uint32) error {
 	shared := (made || appended) && d.kept(mode) != 0
 	if d.rules.Admit == nil && !shared {
@@ -138,10 +138,10 @@ func (d *osDir) judge(fd int, made, appended bool, mode uint32) error {
 
 func (d *osDir) narrowed(mode uint32) uint32 { return mode &^ uint32(d.rules.Drop) }
 
-// kept are the bits of a mode that must not be lost.
+// kept returns the bits of a mode that must be kept.
 func (d *osDir) kept(mode uint32) fs.FileMode { return fs.FileMode(mode) & d.rules.Keep }
 
-// keep gives what this process has just made the bits of the mode that the umask has taken.
+// keep restores the bits of the mode that the umask cleared in a new entry.
 func (d *osDir) keep(fd int, info Info, mode uint32) error {
 	missing := d.kept(mode) &^ info.Mode
 	if missing == 0 {
@@ -207,7 +207,7 @@ func (d *osDir) Mkdir(name string, mode uint32) error {
 		if err != nil || d.kept(mode)&^info.Mode == 0 {
 			return err
 		}
-		// A member of the group may have put another directory in its place since.
+		// Since then a member of the group may have replaced the directory by another one.
 		if _, err := made.Readdirnames(1); !errors.Is(err, io.EOF) || info.Mode.Perm()&^fs.FileMode(mode) != 0 {
 			return errPrivate
 		}
@@ -263,15 +263,15 @@ func (d *osDir) Handle(name string) (Handle, error) {
 	return ask(d, "name_to_handle", name, func(fd int) (Handle, error) { return handleAt(fd, name) })
 }
 
-// listed is how many entries of a directory are in memory at a time.
+// listed is the number of entries that a listing keeps in memory at a time.
 const listed = 1024
 
 func (d *osDir) List(visit func(name string) bool) error {
 	return d.list(func(f *os.File) ([]string, error) { return f.Readdirnames(listed) }, visit)
 }
 
-// ListFiles costs no more than List where the directory itself says what its
-// entries are, as nearly every file system's does.
+// ListFiles costs no more than List if the directory records the types of its entries, as on nearly
+// every file system.
 func (d *osDir) ListFiles(visit func(name string) bool) error {
 	return d.list(func(f *os.File) ([]string, error) {
 		entries, err := f.ReadDir(listed)
@@ -285,8 +285,8 @@ func (d *osDir) ListFiles(visit func(name string) bool) error {
 	}, visit)
 }
 
-// list opens the directory anew, which is what makes a network file system
-// check its cached pages (close-to-open), and leaves this descriptor's offset alone.
+// list opens the directory again, so that a network file system revalidates its cached pages
+// (close-to-open), and the offset of this descriptor does not change.
 func (d *osDir) list(piece func(*os.File) ([]string, error), visit func(name string) bool) error {
 	f, err := d.reopen()
 	if err != nil {
@@ -317,7 +317,7 @@ func (d *osDir) reopen() (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path), nil
 }
 
-// Sync opens the directory anew: one that was only entered has no descriptor for that.
+// Sync opens the directory again: a descriptor from Enter cannot be synced.
 func (d *osDir) Sync() error {
 	f, err := d.reopen()
 	if err != nil {
@@ -368,8 +368,7 @@ func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
 	})
 }
 
-// writeAll goes on after a short write: a full disk or a quota then answers with
-// the error that says so.
+// writeAll continues after a short write, so that a full disk or a quota returns its error.
 func (f *osFile) writeAll(p []byte, write func(rest []byte, done int) (int, error)) (int, error) {
 	done := 0
 	for done < len(p) {
@@ -403,16 +402,15 @@ func (f *osFile) Flush() error { return f.dir.fail("flush", f.name, flush(f.fd))
 
 func (f *osFile) Close() error { return f.dir.fail("close", f.name, unix.Close(f.fd)) }
 
-// touchat passes no times at all, which means "now" by the server's clock and
-// needs no more than write permission (utimensat(2)). An explicit time would be
-// this client's. So does touch.
+// touchat passes no times, which means "now" by the server's clock and only requires write permission
+// (utimensat(2)). Explicit times would come from this client's clock. touch does the same.
 func touchat(fd int, name string) error {
 	return unix.UtimesNanoAt(fd, name, nil, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// retry repeats a call that was interrupted by a signal. It is only for calls that may be
-// done twice: an exclusive create that was interrupted after it took effect answers
-// EEXIST then, which the protocol expects anyway.
+// retry repeats a call that a signal interrupted. It is only for calls that may be executed twice: an
+// exclusive create that took effect before the interruption then returns EEXIST, which the protocol
+// expects anyway.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
@@ -422,7 +420,7 @@ func retry(call func() (int, error)) (int, error) {
 	}
 }
 
-// fileMode translates as much of a mode as the protocol looks at.
+// fileMode converts the bits of a mode that the protocol uses.
 func fileMode(mode uint32) fs.FileMode {
 	m := fs.FileMode(mode & 0o777)
 	if mode&unix.S_ISVTX != 0 {
@@ -445,7 +443,7 @@ func fileMode(mode uint32) fs.FileMode {
 	return m
 }
 
-// unixMode is what chmod(2) is told of a mode that fileMode made.
+// unixMode converts a mode from fileMode for chmod(2).
 func unixMode(mode fs.FileMode) uint32 {
 	m := uint32(mode.Perm())
 	if mode&fs.ModeSticky != 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A descriptor that was closed must never be used again: its number soon means
-// something else, which in this package is another lock's directory.
+// A closed descriptor must never be used again: its number may soon refer to something else, in this package
+// to another lock's directory.
 func TestClosedDirectoryIsNeverUsed(t *testing.T) {
 	mine, others := t.TempDir(), t.TempDir()
 	dir, err := vfs.OS{}.OpenDir(mine)
@@ -38,7 +38,7 @@ func TestClosedDirectoryIsNeverUsed(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
-// A call that is under way keeps the number from being given to anybody else.
+// A call in progress keeps the number from being reused.
 func TestDirectoryIsClosedByItsLastUser(t *testing.T) {
 	dir, err := vfs.OS{}.OpenDir(t.TempDir())
 	require.NoError(t, err)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinned is a descriptor that is closed when its last user has left. A call may
-// hang for as long as a file server is away, and go on after whoever made it gave
-// up and closed everything: by then the number could mean another directory.
+// pinned is a descriptor that is closed after its last use. A call may hang while a file server is down,
+// and continue after its caller has timed out and closed everything: by then the number could belong
+// to another directory.
 type pinned struct {
 	fd int
 
@@ -38,7 +38,7 @@ func (p *pinned) Unpin() {
 	last := p.closed && p.users == 0
 	p.mu.Unlock()
 	if last {
-		_ = unix.Close(p.fd) // a directory's descriptor has nothing to say at its end
+		_ = unix.Close(p.fd) // closing a directory cannot lose data
 	}
 }
 

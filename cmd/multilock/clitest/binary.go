@@ -106,7 +106,7 @@ type Lock struct {
 	Name, State, Why, Token, Host, User, Command string
 	PID                                          int
 	TTL                                          float64  `json:"ttl_seconds"`
-	Age                                          *float64 `json:"age_seconds"`
+	Age                                          *float64 `json:"held_seconds"`
 }
 
 // Locks are those in what "status --json" printed.

@@ -164,3 +164,6 @@ func (o *Output) Take(t testing.TB, text string) string {
 	o.text.Next(len(before) + len(text))
 	return before
 }
+
+// OneLine is a text that was broken into lines, for a search in it.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -57,3 +57,16 @@ func (u *Terminal) Resize(columns uint16) {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
 	})
 }
+
+// Modes are how the terminal treats what is typed: echo, whole lines.
+func (u *Terminal) Modes() (modes unix.Termios) {
+	u.t.Helper()
+	u.control(func(fd int) error {
+		found, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err == nil {
+			modes = *found
+		}
+		return err
+	})
+	return modes
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
-// A thread in the kernel for each job costs a list of short ones a tenth of its time.
+// A kernel thread for each job would cost a list of short jobs a tenth of its time.
 func TestJobIsAwaitedWithoutAThreadInTheKernel(t *testing.T) {
 	held, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
@@ -27,11 +27,11 @@ func TestJobIsAwaitedWithoutAThreadInTheKernel(t *testing.T) {
 	require.NotEmpty(t, tasks)
 	for range 100 {
 		for _, task := range tasks {
-			call, _ := os.ReadFile(task) // it may have ended
+			call, _ := os.ReadFile(task) // the thread may have ended
 			require.False(t, strings.HasPrefix(string(call), waits), "%s: %s", task, call)
 		}
 	}
-	// What stops it and has it go on is nothing to us, and its end is seen all the same.
+	// A stop and a continue from outside have no effect, and the end is still noticed.
 	require.NoError(t, j.Signal(unix.SIGSTOP))
 	require.NoError(t, j.Signal(unix.SIGCONT))
 	require.NoError(t, j.Signal(unix.SIGKILL))

@@ -31,7 +31,7 @@ type control struct {
 
 	mu    sync.Mutex
 	ended bool
-	tty   *terminal // nil: none
+	tty   *terminal // nil without a terminal
 	given bool      // the job has the terminal
 	modes *term.State
 }
@@ -107,8 +107,8 @@ func (c *control) resume() {
 	_ = c.job.Signal(syscall.SIGCONT)
 }
 
-// finish takes the terminal back for good and reports whether the job had it. It restores the line
-// settings after a job that was killed.
+// finish takes the terminal back when the job is over, and reports whether the job had it. It restores
+// the line settings after a job that was killed.
 func (c *control) finish(killed bool) (had bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,14 +120,14 @@ func (c *control) finish(killed bool) (had bool) {
 	}
 	had = c.takeBack()
 	if had && killed && c.modes != nil {
-		_ = c.tty.restore(c.modes) // a terminal that has hung up needs none
+		_ = c.tty.restore(c.modes) // fails after a hangup, when there is nothing to restore
 	}
 	_ = c.tty.close()
 	c.tty = nil
 	return had
 }
 
-// lend puts the job into the foreground. It returns false if the terminal refuses.
+// lend puts the job into the foreground. It returns false if the terminal does not allow that.
 func (c *control) lend() bool {
 	if c.modes == nil {
 		c.modes = c.tty.modes()
@@ -243,11 +243,11 @@ func (c *control) suspend(sig syscall.Signal, had bool) {
 	_ = unix.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// carryOn is for a group that no shell controls, for example below cron or ssh without a shell,
-// where nothing would ever continue the runner. The kernel does not let the terminal stop such a
-// group, so the job goes on. If it wants a terminal that it cannot have, it gets what POSIX has for
-// stopped members of an orphaned group, SIGHUP and SIGCONT. SIGSTOP only stops the job: the runner
-// has a lock to keep.
+// carryOn is for a process group that no shell controls, for example below cron or ssh without a shell,
+// where nothing would ever continue the runner. In such a group the kernel ignores stops from the
+// terminal, so the job continues. If the job needs a terminal that it cannot have, it gets SIGHUP and
+// SIGCONT, as POSIX specifies for stopped members of an orphaned group. SIGSTOP only stops the job: the
+// runner must renew its lock.
 func (c *control) carryOn(sig syscall.Signal, had bool) {
 	if had {
 		c.lend()

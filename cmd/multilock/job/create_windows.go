@@ -65,7 +65,7 @@ func (o *object) begin(path, line string, env []string, startup *windows.Startup
 		_, err = windows.ResumeThread(born.Thread)
 	}
 	if err != nil {
-		_ = windows.TerminateProcess(o.command, killedCode) // it has not run
+		_ = windows.TerminateProcess(o.command, killedCode) // it has not run yet
 	}
 	return err
 }

@@ -77,8 +77,8 @@ func reap(pid int) {
 	}
 }
 
-// startGuard returns the guard and the write end of its pipe. That end is closed on exec, so it
-// tells the guard whether the runner lives.
+// startGuard returns the guard and the write end of its pipe. That end is closed on exec, so its
+// closing shows the guard that the runner has ended.
 func (j *Job) startGuard() (int, *os.File, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -143,8 +143,8 @@ func Guard(lifeline *os.File) int {
 	return 0
 }
 
-// deadline says when the guard sends SIGTERM and SIGKILL unless it gets another message, on the
-// clock of boottime.Instant.Shared. The zero deadline never comes.
+// deadline is when the guard sends SIGTERM and SIGKILL unless it gets another message, on the clock of
+// boottime.Instant.Shared. The zero value means never.
 type deadline struct {
 	Term time.Duration `json:"term"`
 	Kill time.Duration `json:"kill"`
@@ -169,7 +169,7 @@ func (j *Job) deadlineOf(a Allowance) deadline {
 }
 
 // feed sends each new allowance to the guard, until the job is over or the guard does not read: it
-// is dead, or has been stopped for long.
+// is dead, or has been stopped for a long time.
 func (j *Job) feed(lifeline *os.File) {
 	if j.spec.Allowance == nil {
 		<-j.over
@@ -224,7 +224,7 @@ func (l *listener) next(message any) error {
 	return json.Unmarshal(line, message)
 }
 
-// await returns the last deadline when that has come or the runner is dead. It reads all pending
+// await returns the last deadline when it has come or the runner is dead. It reads all pending
 // messages first, because the guard may have been stopped as well.
 func (l *listener) await(d deadline) deadline {
 	for {
@@ -240,7 +240,7 @@ func (l *listener) await(d deadline) deadline {
 	}
 }
 
-// readable waits for input or its end; without a limit if patience is negative.
+// readable waits for input or EOF; without a limit if patience is negative.
 func (l *listener) readable(patience time.Duration) bool {
 	milliseconds := -1
 	if patience >= 0 {
@@ -263,7 +263,7 @@ func (d deadline) pause() time.Duration {
 
 func (d deadline) come() bool { return d.Term != 0 && boottime.Now().Shared() >= d.Term }
 
-// grace is the time between SIGTERM and SIGKILL: the usual one, or what is left of it.
+// grace returns the time between SIGTERM and SIGKILL: the usual one, or the rest of it.
 func (d deadline) grace(usual time.Duration) time.Duration {
 	if d.Kill == 0 {
 		return usual

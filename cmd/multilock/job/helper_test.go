@@ -50,7 +50,7 @@ func await(t *testing.T, j *job.Job) job.Result {
 	return j.Result()
 }
 
-// output runs a job and returns what it wrote.
+// output runs a job and returns its output.
 func output(t *testing.T, spec job.Spec) (string, job.Result) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -85,7 +85,7 @@ func readPIDs(t *testing.T, path string, n int) []int {
 	return pids
 }
 
-// state is the letter of /proc/PID/stat, 0 if there is no such process.
+// state returns the letter of /proc/PID/stat, 0 if there is no such process.
 func state(pid int) byte {
 	p, _ := procfs.Proc.Stat(pid)
 	return p.State
@@ -132,7 +132,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func lastPath(f *os.File) string { return itoa(int(f.Fd())) }
 
-// descriptors lists what a process has open, as lines of number and target.
+// descriptors lists the open descriptors of a process, as lines of number and target.
 func descriptors(pid int) string {
 	dir := fmt.Sprintf("/proc/%d/fd/", pid)
 	entries, _ := os.ReadDir(dir)
@@ -169,7 +169,7 @@ const (
 	guardGrace = 200 * time.Millisecond
 )
 
-// TestMain lets the test binary be the guard and the runner of a job as well.
+// TestMain makes the test binary also run as guard and as runner of a job.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -185,7 +185,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runAsRunner is what `multilock run` does, without a lock.
+// runAsRunner does the same as `multilock run`, without a lock.
 func runAsRunner(args []string) int {
 	signals := make(chan os.Signal, 16)
 	if catch := job.Signals(); len(catch) > 0 {
@@ -204,7 +204,7 @@ func runAsRunner(args []string) int {
 	return j.Result().Code
 }
 
-// allowanceVariable says for how long jobs may run.
+// allowanceVariable is how long jobs may run.
 const allowanceVariable = "MULTILOCK_JOB_TEST_ALLOWANCE"
 
 func allowed() func() job.Allowance {

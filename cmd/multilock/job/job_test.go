@@ -114,7 +114,7 @@ func TestGroupIsTheJobsOwn(t *testing.T) {
 	require.ErrorIs(t, j.Signal(unix.SIGKILL), os.ErrProcessDone)
 }
 
-// A runner that says who it is gets the same group.
+// A runner that provides its identity gets the same group.
 func TestGroupOfAJobOfAKnownRunner(t *testing.T) {
 	self, err := process.Self()
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestGroupOfAJobOfAKnownRunner(t *testing.T) {
 	require.NotZero(t, group.Start)
 }
 
-// The number of a job that has been reaped may be somebody else's.
+// The number of a job that has been reaped may belong to another process.
 func TestGroupOfAJobThatIsOver(t *testing.T) {
 	j := start(t, job.Spec{Args: []string{"true"}})
 	await(t, j)
@@ -231,7 +231,7 @@ func TestPathOfTheJobIsSearched(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/first/tool/file", "", 0o644)                 // a directory of that name
 	write(t, dir+"/second/tool", "#!/bin/sh\necho no\n", 0o644) // not executable
-	write(t, dir+"/third/tool", "#!/bin/sh\necho yes\n", 0o755) // the one
+	write(t, dir+"/third/tool", "#!/bin/sh\necho yes\n", 0o755) // the right one
 	write(t, dir+"/fourth/tool", "#!/bin/sh\necho no\n", 0o755) // too late
 	path := "PATH=" + dir + "/first:" + dir + "/second:third:" + dir + "/fourth"
 	t.Chdir(dir)

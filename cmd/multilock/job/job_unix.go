@@ -32,9 +32,9 @@ type Job struct {
 	result Result // valid once done is closed
 }
 
-// Group identifies the job's process group, to record it in a lock. Fields that the system cannot
-// tell are empty, as are all if the command had been reaped at the first call: it is found on
-// demand to spare short jobs the cost.
+// Group identifies the job's process group, to record it in a lock. Fields that the system does not
+// provide are empty; all are empty if the command had been reaped at the first call. The group is
+// looked up on demand, to save the cost for short jobs.
 func (j *Job) Group() process.Group {
 	j.tree.mu.Lock()
 	defer j.tree.mu.Unlock()
@@ -57,13 +57,13 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the whole job: SIGTERM to all its processes, and SIGKILL to those that live after the
+// Stop ends the whole job: SIGTERM to all its processes, and SIGKILL to those still alive after the
 // grace, or when ctx is done. It continues a stopped job so that it can act on SIGTERM. It returns
 // nil when the command has been reaped and no process of the job lives, and a *LingeringError when
-// some live on ten seconds after SIGKILL. The package comment says which processes belong to the
+// some are alive ten seconds after SIGKILL. The package comment defines which processes belong to the
 // job.
 //
-// After Done, Stop ends what the command has left behind in its process group. It may be called
+// After Done, Stop ends processes that the command left behind in its process group. It may be called
 // more than once, and by several goroutines.
 func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	j.stops.Do(func() { close(j.stopping) })

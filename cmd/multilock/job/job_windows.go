@@ -16,8 +16,8 @@ import (
 )
 
 // On Windows a job is a job object: the command and all its descendants are in it, and cannot leave
-// it. Only the runner has a handle to it, so the kernel ends the whole job when the runner is
-// killed; no guard is needed. Nothing ends the job of a runner that a debugger suspends.
+// it. Only the runner has a handle to it, so the kernel ends the whole job when the runner is killed,
+// without a guard. If a debugger suspends the runner, its job is not ended.
 //
 // Ctrl-Break asks a program to end. It only reaches processes that share the runner's console. The
 // command is a console process group of its own, because Ctrl-C cannot be sent to a group. Keys
@@ -66,8 +66,8 @@ func Start(spec Spec) (*Job, error) {
 	return j, nil
 }
 
-// watch waits for the command's end. It leaves what the command left behind alone, as on other
-// systems, unless the job is being ended.
+// watch waits for the command's end. As on other systems, it does not end processes that the command
+// left behind, unless the job is being ended.
 func (j *Job) watch() {
 	code, err := j.object.wait()
 	if err != nil {
@@ -121,8 +121,8 @@ func (j *Job) Signal(sig syscall.Signal) error {
 }
 
 // Stop ends the whole job: it sends Ctrl-Break to the processes that share the runner's console,
-// and terminates those that live after the grace or when ctx is done. It returns nil when no
-// process of the job lives, and a *LingeringError when some live on ten seconds later. It may be
+// and terminates those still alive after the grace or when ctx is done. It returns nil when no
+// process of the job lives, and a *LingeringError when some are alive ten seconds later. It may be
 // called more than once, and after Done.
 func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	j.stops.Do(func() { close(j.stopping) })
@@ -143,5 +143,5 @@ func (j *Job) pass(sig syscall.Signal) { _ = j.Signal(sig) }
 // Reraise does nothing: a parent only sees the exit code.
 func (r Result) Reraise() {}
 
-// Reach says, for people, which processes end with a job.
-const Reach = "a job is ended with all its processes, also when multilock is killed: they are in a job object of Windows"
+// Reach describes, for people, which processes end with a job.
+const Reach = "a job is killed with all its processes (a Windows job object), also if multilock itself is killed"

@@ -25,7 +25,7 @@ func (s Spec) lookPath() (string, error) {
 		return "", &NotFoundError{Command: name, Err: syscall.ENOENT}
 	}
 	if strings.Contains(name, "/") {
-		return name, nil // the kernel reports what is wrong with it
+		return name, nil // the kernel reports an error for it
 	}
 	var denied error
 	// Not filepath.SplitList: an empty PATH is one empty entry, which is ".".

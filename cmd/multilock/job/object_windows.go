@@ -55,7 +55,7 @@ func (o *object) wait() (code uint32, err error) {
 	return code, err
 }
 
-// release lets the processes that the command left behind live on. The object stays, to end them.
+// release lets the processes that the command left behind live on. The object is kept, to end them later.
 func (o *object) release() {
 	if left, err := o.members(); err == nil && len(left) == 0 {
 		o.close()
@@ -64,7 +64,7 @@ func (o *object) release() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.handle != 0 {
-		_ = o.limit(0) // else they end with the runner
+		_ = o.limit(0) // otherwise they end with the runner
 	}
 }
 
@@ -90,8 +90,8 @@ func (o *object) ask() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, o.pid)
 }
 
-// end ends all processes: it sends Ctrl-Break if that is possible, and terminates those that live
-// after the grace or when ctx is done.
+// end ends all processes: it sends Ctrl-Break if possible, and terminates those still alive after the
+// grace or when ctx is done.
 func (o *object) end(ctx context.Context, grace time.Duration) error {
 	if left, err := o.members(); err == nil && len(left) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (o *object) members() ([]int, error) {
 	return pids, nil
 }
 
-// poll looks until no process is left, ctx is done, or looking fails.
+// poll calls look until no process is left, ctx is done, or look fails.
 func poll(ctx context.Context, look func() ([]int, error)) ([]int, error) {
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		left, err := look()

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysProcAttr asks for a process group. There is no parent death signal; the guard ends the command
-// along with the rest.
+// sysProcAttr requests a process group. These systems have no parent death signal; the guard ends the
+// command along with the rest.
 func (j *Job) sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// next waits until the command has ended or stopped. Without a portable waitid it reaps before the
-// rest of the runner knows. The kernels assign process numbers in sequence or at random from a
-// large range, so a signal sent in that moment hits no other process.
+// next waits until the command has ended or stopped. Without a portable waitid it reaps the command
+// before the runner's state is updated. The kernels assign process numbers in sequence or at random from
+// a large range, so a signal sent in that moment hits no other process.
 func (j *Job) next() (status syscall.WaitStatus) {
 	for {
 		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, nil)
@@ -55,7 +55,7 @@ func closeInherited() {
 }
 
 // suspendPeers sends SIGTSTP to the other members of the runner's process group. The runner must
-// not catch it too, or it would pass it on to the job after that was continued. So it ignores the
+// not catch it too, or it would pass it on to the job after the job was continued. So it ignores the
 // signal from here on, and the stop key has no effect on a job of a pipeline that was stopped once.
 func suspendPeers() {
 	signal.Ignore(unix.SIGTSTP)
@@ -72,11 +72,11 @@ func withoutTTOU(call func() error) error {
 	return call()
 }
 
-// scan only finds the process group: kill(2) with signal 0 is all that these systems have in
+// scan only finds the process group: kill(2) with signal 0 is the only call that these systems have in
 // common.
 func (t *tree) scan() []member { return t.scanGroup() }
 
-// signal is for members outside of the group, of which scan finds none.
+// signal is for members outside of the group, which scan does not find on these systems.
 func (m member) signal(sig syscall.Signal) error {
 	return unix.Kill(m.pid, sig)
 }
@@ -87,5 +87,5 @@ func parentOf(int) (int, error) { return 0, errNoParent }
 
 func ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }
 
-// Reach says, for people, which processes of a job are ended with it here, and when.
-const Reach = "a job is ended with its process group, also when run itself is killed; a process that leaves the group is not found on this system"
+// Reach describes, for people, which processes of a job end with it on this system, and when.
+const Reach = "a job is killed with its process group, also if run itself is killed; on this system, a process that leaves the group is not found"

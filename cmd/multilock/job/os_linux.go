@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// sysProcAttr asks for a process group, and for death along with the runner. Go closes the race of
-// a parent that dies before the child's prctl by comparing getppid with its value before the fork
+// sysProcAttr requests a process group, and death along with the runner. Go closes the race of a
+// parent that dies before the child's prctl by comparing getppid with its value before the fork
 // (forkAndExecInChild1 in syscall/exec_linux.go).
 func (j *Job) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -22,9 +22,9 @@ func (j *Job) sysProcAttr() *syscall.SysProcAttr {
 	return attr
 }
 
-// next waits until the command has ended or stopped. It looks first and reaps later, under the lock
-// of the tree: while the command is a zombie the kernel reserves its number, so no signal can hit
-// another process before the rest of the runner knows of the end.
+// next waits until the command has ended or stopped. It first waits without reaping, and reaps under the
+// lock of the tree: while the command is a zombie the kernel reserves its number, so no signal can hit
+// another process before the runner's state is updated.
 func (j *Job) next() syscall.WaitStatus {
 	if status, ok := j.awaitEnd(); ok {
 		return status
@@ -57,14 +57,14 @@ func (j *Job) awaitEnd() (status syscall.WaitStatus, ok bool) {
 	looks := 0
 	_ = conn.Read(func(uintptr) bool {
 		status, ok = j.collect()
-		ok = ok && !status.Stopped() // stops were not asked for
+		ok = ok && !status.Stopped() // stops were not requested
 		looks++
 		return ok || looks > 1
 	})
 	return status, ok
 }
 
-// collect returns false if a stopped command has been continued meanwhile.
+// collect returns false if a stopped command has been continued in the meantime.
 func (j *Job) collect() (status syscall.WaitStatus, ok bool) {
 	j.tree.mu.Lock()
 	defer j.tree.mu.Unlock()
@@ -81,7 +81,7 @@ func (j *Job) collect() (status syscall.WaitStatus, ok bool) {
 	return status, true
 }
 
-// ownExecutable is right even if the file was replaced since the start.
+// ownExecutable returns a path that is valid even if the file was replaced since the start.
 func ownExecutable() (string, error) { return "/proc/self/exe", nil }
 
 // closeInherited closes the descriptors that the runner's parent left open for its children, such
@@ -104,7 +104,7 @@ func closeInherited() {
 }
 
 // suspendPeers sends SIGTSTP to the other members of the runner's process group, one by one: the
-// runner would catch a signal to the whole group and pass it on to the job after that was
+// runner would catch a signal to the whole group and pass it on to the job after the job was
 // continued.
 func suspendPeers() {
 	self, group := os.Getpid(), unix.Getpgrp()
@@ -116,9 +116,9 @@ func suspendPeers() {
 	}
 }
 
-// withoutTTOU runs a call on the terminal with SIGTTOU blocked in this thread alone. If it were
-// ignored instead, a job started at the same moment would inherit that. The mask is not inherited:
-// Go gives children the mask that the thread had when it was new.
+// withoutTTOU runs a call on the terminal with SIGTTOU blocked only in this thread. If it were ignored
+// instead, a job started at the same moment would inherit that. The mask is not inherited: Go gives
+// children the mask that the thread had when it was created.
 func withoutTTOU(call func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -136,13 +136,13 @@ func parentOf(pid int) (int, error) {
 	return p.Parent, err
 }
 
-// ignored reports whether the runner ignores a signal now. signal.Ignored only knows what was
-// ignored through it, and SIGHUP and SIGINT.
+// ignored reports whether the runner ignores a signal now. signal.Ignored only covers signals that
+// were ignored through package signal, and SIGHUP and SIGINT.
 func ignored(sig syscall.Signal) bool {
 	value, _ := procfs.Proc.OwnStatus("SigIgn")
 	mask, err := strconv.ParseUint(value, 16, 64)
 	return err == nil && mask&(1<<(uint(sig)-1)) != 0
 }
 
-// Reach says, for people, which processes of a job are ended with it here, and when.
-const Reach = "a job is ended with all its processes, also those that left its process group, and when run itself is killed"
+// Reach describes, for people, which processes of a job end with it on this system, and when.
+const Reach = "a job is killed with all its processes, also if they left its process group, and if run itself is killed"

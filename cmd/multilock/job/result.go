@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Result is how the command, the direct child, ended.
+// Result is the outcome of the command, the direct child.
 type Result struct {
 	// Code is the exit code, or 128 + n if signal n killed the command.
 	Code int
-	// Signal is the signal that killed the command, 0 if it exited by itself. A caller whose job
-	// died of SIGINT should die of it as well, because shells decide by that whether to go on: see
+	// Signal is the signal that killed the command, 0 if it exited by itself. A caller whose job died of
+	// SIGINT should die of it as well, because shells decide by that whether to continue: see
 	// Result.Reraise.
 	Signal syscall.Signal
 	// Terminal means that the job had the terminal when it ended, so that a key like Ctrl-C reached
@@ -30,8 +30,8 @@ func Asks(sig os.Signal) bool {
 	return sig == syscall.SIGHUP || sig == syscall.SIGINT || sig == syscall.SIGQUIT || sig == syscall.SIGTERM
 }
 
-// Asked returns the signal to end that killed the command, or that its exit code names, as that of
-// a shell does whose child died of it; else 0.
+// Asked returns the signal to end that killed the command, or that its exit code indicates, like the
+// code of a shell whose child died of that signal; else 0.
 func (r Result) Asked() syscall.Signal {
 	sig := r.Signal
 	if sig == 0 {
@@ -76,7 +76,7 @@ func (e *NotRunnableError) Unwrap() error { return e.Err }
 // JobCode returns the exit code of shells in this case.
 func (e *NotRunnableError) JobCode() int { return 126 }
 
-// LingeringError means that processes of the job still lived long after SIGKILL: they hang in the
+// LingeringError means that processes of the job were still alive long after SIGKILL: they hang in the
 // kernel (an unreachable file server), are stopped by a debugger, or belong to another user.
 type LingeringError struct {
 	PIDs []int

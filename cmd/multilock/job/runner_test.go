@@ -21,12 +21,12 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// runner returns a command that runs args as a job in a process of its own.
+// runner returns a command that runs args as a job in a separate process.
 func runner(args ...string) *exec.Cmd {
 	return exec.Command(os.Args[0], append([]string{runnerArg}, args...)...)
 }
 
-// begin starts a runner that is killed at the latest at the end of the test.
+// begin starts a runner that is killed at the end of the test, at the latest.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	require.NoError(t, cmd.Start())
@@ -43,7 +43,7 @@ func TestKilledRunnerTakesTheWholeJobAlong(t *testing.T) {
 		setsid sh -c 'echo $$ >>"$PIDS"; exec sleep 1000' &
 		echo $$ >>"$PIDS"
 		wait`, pids)...)
-	// The pipe is at its end when nobody holds it any more, the guard included.
+	// The pipe reaches EOF when no process holds it any more, including the guard.
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	begin(t, cmd)
@@ -68,8 +68,7 @@ func TestDirectChildDiesWithTheRunnerAtOnce(t *testing.T) {
 	eventually(t, "it dies", func() bool { return dead(pid) })
 }
 
-// TestGuardHoldsNothing looks at the descriptors of a guard whose runner was
-// given an open pipe by its own parent.
+// TestGuardHoldsNothing checks the descriptors of a guard whose runner inherited an open pipe.
 func TestGuardHoldsNothing(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
@@ -150,7 +149,7 @@ func TestNohup(t *testing.T) {
 	require.Equal(t, 5, cmd.ProcessState.ExitCode())
 }
 
-// TestPipelineEnds has a job that lives long enough to get a guard.
+// TestPipelineEnds has a job that runs long enough to get a guard.
 func TestPipelineEnds(t *testing.T) {
 	script := `"$0" "$@" | cat`
 	args := append([]string{"-c", script}, runner(shell("sleep 0.3; echo out")...).Args...)
@@ -163,10 +162,9 @@ func TestPipelineEnds(t *testing.T) {
 
 const tracerArg = "__tracer"
 
-// TestNoChildSharesTheRunnersSignals looks at each process that a runner starts, at the
-// moment of its birth. Until it executes something it has the runner's memory: a
-// signal that its handler took would be one sent to the runner. The stop key and those
-// who are stopped along with a job reach it, for it is in the runner's group.
+// TestNoChildSharesTheRunnersSignals checks each child of a runner at its start. Until its exec it shares
+// the runner's memory: a signal that its handler caught would look like one sent to the runner. The stop
+// key and signals to stopped peers of a job reach it, because it is in the runner's group.
 func TestNoChildSharesTheRunnersSignals(t *testing.T) {
 	wait := filepath.Join(t.TempDir(), "go")
 	cmd := exec.Command(os.Args[0], tracerArg, wait)
@@ -175,8 +173,8 @@ func TestNoChildSharesTheRunnersSignals(t *testing.T) {
 	require.Equal(t, "born deaf\nborn deaf\n", string(out), "the job and the guard")
 }
 
-// traceRunner runs a runner until it has had two children, and says of each whether it
-// was born with the runner's signals blocked.
+// traceRunner traces a runner until it has had two children, and reports for each whether it started with the
+// runner's signals blocked.
 func traceRunner(wait string) int {
 	runtime.LockOSThread() // the tracer is a thread
 	cmd := runner(shell(`while [ ! -e "$1" ]; do sleep 0.01; done`, wait)...)
@@ -219,7 +217,7 @@ func birth(pid int) string {
 	return fmt.Sprintf("born with signals %x unblocked that the runner catches", caught&^blocked)
 }
 
-// statusOf is a line of proc_pid_status(5).
+// statusOf returns a line of proc_pid_status(5).
 func statusOf(pid int, name string) string {
 	status, _ := procfs.Proc.Read(pid, "status")
 	_, rest, _ := strings.Cut(string(status), "\n"+name+":")

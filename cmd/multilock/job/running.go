@@ -10,7 +10,7 @@ import (
 // and the guard, if any, is gone. Processes that the command left behind may still live.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Result waits for Done and returns how the command ended.
+// Result waits for Done and returns the outcome of the command.
 func (j *Job) Result() Result {
 	<-j.done
 	return j.result
@@ -18,11 +18,11 @@ func (j *Job) Result() Result {
 
 // Forward passes every signal from the channel on to the job, until the job is over, the channel is
 // closed or ctx is done. A signal that asks to end goes to all processes of the job: see the
-// package comment. A caller that acts on some signals itself keeps them off this channel and uses
+// package comment. A caller that handles some signals itself keeps them off this channel and uses
 // Signal or Stop.
 //
 // Ctrl-C does not arrive twice: a terminal sends it to its foreground group, which is either the
-// job's or the runner's, and a console of Windows to the runner alone.
+// job's or the runner's, and a Windows console only to the runner.
 func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {

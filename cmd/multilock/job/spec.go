@@ -12,13 +12,13 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// maxMark keeps the guard's order well below the 64 KiB that a pipe takes without a reader.
+// maxMark keeps the guard's order well below the 64 KiB that fit into a pipe without a reader.
 const maxMark = 4096
 
 // DefaultGuardGrace is the default of Spec.GuardGrace.
 const DefaultGuardGrace = 5 * time.Second
 
-// Spec says what to run, and how.
+// Spec describes what to run, and how.
 type Spec struct {
 	// Args is the command and its arguments. A command without a slash is searched for in the PATH
 	// of Env, as execvp(3) does.
@@ -27,11 +27,11 @@ type Spec struct {
 	// than once, the job only gets the last one.
 	Env []string
 	// Stdin, Stdout and Stderr become the descriptors 0, 1 and 2 of the job: the same open files,
-	// nothing is copied. Nil means the null device.
+	// without copying. Nil means the null device.
 	Stdin, Stdout, Stderr *os.File
-	// Mark is an entry of Env that only the job's processes have, for example one with a random
-	// token. On Linux it finds those that have cut every other tie to the job; without it they are
-	// not found. At most 4096 bytes.
+	// Mark is an entry of Env that only the job's processes have, for example one with a random token. On
+	// Linux it identifies processes that have no other connection to the job; without it they are not
+	// found. At most 4096 bytes.
 	Mark string
 	// JobControl is for the one job that this process represents. The job gets the terminal when
 	// the runner has it. When the job stops, so does the runner, with its process group if the
@@ -40,26 +40,26 @@ type Spec struct {
 	// effect on the runner.
 	JobControl bool
 	// MayResume is called, with JobControl, before a job that was stopped along with the runner is
-	// continued. If it returns false, the job stays stopped, and the caller must end it with Stop.
-	// Nil means yes.
+	// continued. If it returns false, the job stays stopped, and the caller must end it with Stop. Nil
+	// always allows it.
 	MayResume func() bool
-	// Self is the calling process, if the caller knows it, which saves finding it out.
+	// Self is the calling process, if known, to save the lookup.
 	Self process.Identity
-	// Allowance, if not nil, says how long the job may go on if the runner is stopped. After that
-	// the guard ends the job.
+	// Allowance, if not nil, returns how long the job may run while the runner is stopped. After that the
+	// guard ends the job.
 	Allowance func() Allowance
-	// GuardGrace is the time between SIGTERM and SIGKILL when the guard ends what a killed or
-	// stopped runner left, as far as Allowance permits; DefaultGuardGrace if 0.
+	// GuardGrace is the time between SIGTERM and SIGKILL when the guard ends the job of a killed or
+	// stopped runner, as far as Allowance permits; DefaultGuardGrace if 0.
 	GuardGrace time.Duration
 }
 
-// Allowance is how long a job may go on.
+// Allowance limits how long a job may run.
 type Allowance struct {
-	// Until is when the runner ends the job itself if it can; Others is when no process of the job
-	// may run any more. The guard sends SIGTERM after a quarter of the time between the two, to
-	// leave the runner some time, and SIGKILL after three quarters.
+	// Until is when the runner ends the job itself if it can; Others is when no process of the job may
+	// run any more. The guard sends SIGTERM after a quarter of the time between the two, to leave the
+	// runner some time, and SIGKILL after three quarters.
 	Until, Others boottime.Instant
-	// Renewed is closed when both have moved.
+	// Renewed is closed when both were extended.
 	Renewed <-chan struct{}
 }
 
@@ -95,7 +95,7 @@ func (s Spec) check() error {
 }
 
 // lastOfEach drops all but the last entry of each name. Programs use the first one (getenv(3)),
-// which is wrong for a caller that appended its own.
+// which is wrong if the caller appended its own.
 func lastOfEach(env []string) []string {
 	seen := make(map[string]bool, len(env))
 	kept := make([]string, 0, len(env))

@@ -40,10 +40,9 @@ func Start(spec Spec) (*Job, error) {
 	return j, nil
 }
 
-// keepIgnored restores for the job the one disposition that Go changes in a common case. A shell
-// without job control starts `cmd &` with SIGINT and SIGQUIT ignored (POSIX, Asynchronous Lists).
-// Go leaves the first alone and installs its handler over the second, which exec(2) resets to the
-// default.
+// keepIgnored restores for the job the one disposition that Go changes in a common case. A shell without
+// job control starts `cmd &` with SIGINT and SIGQUIT ignored (POSIX, Asynchronous Lists). Go keeps
+// SIGINT ignored but installs its handler for SIGQUIT, which exec(2) resets to the default.
 func keepIgnored() {
 	if signal.Ignored(syscall.SIGINT) {
 		signal.Ignore(syscall.SIGQUIT)

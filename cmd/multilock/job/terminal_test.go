@@ -51,12 +51,11 @@ func TestInterruptKey(t *testing.T) {
 	}
 }
 
-// tireless tells when it is continued: only then has the shell's fg been done.
-// What is typed before that may reach the shell, without a runner as well. It is
-// bash because dash uses vfork, and a child that is stopped before it executes
-// anything keeps its parent from stopping, again without a runner as well. The trap
-// itself tells nothing: bash forgets a signal that comes while it runs the trap for the
-// one before, and the next key is pressed as soon as anything is told.
+// tireless prints when it is continued: only then has the shell's fg been executed. Keys typed before that
+// may reach the shell, without a runner as well. It is bash because dash uses vfork, and a child that is
+// stopped before its exec keeps its parent from stopping, again without a runner as well. The trap itself
+// prints nothing: bash loses a signal that arrives during the trap for an earlier one, and the test types
+// the next key as soon as anything is printed.
 const tireless = `trap c=1 CONT; echo rea""dy; while [ ! -e go ]; do sleep 0.01; [ -z "$c" ] || { c=; echo con""tinued; }; done; exit 6`
 
 func (s *screen) suspend() {
@@ -129,8 +128,8 @@ func TestJobInPipelineGetsTheTerminalWhenItAsks(t *testing.T) {
 
 func TestKeysInAPipeline(t *testing.T) {
 	s := startBash(t)
-	// Without a trap bash goes on after an interrupt that its own child did not die of,
-	// as when that had just ended.
+	// Without a trap bash continues after an interrupt that its own child did not die of, as when the
+	// child had just ended.
 	s.run(`echo | $RUN bash -c 'trap "exit 5" INT; ` + tireless + `' | cat`)
 	s.expect("ready")
 	for range 3 {
@@ -166,8 +165,8 @@ func TestShellInsideARunner(t *testing.T) {
 	s.requireCode(9)
 }
 
-// TestSuspendWithoutAShell has a session whose leader is the runner: nobody
-// would continue it, and the kernel stops nobody there.
+// TestSuspendWithoutAShell has a session whose leader is the runner: no process would continue it, and
+// the kernel stops no process there.
 func TestSuspendWithoutAShell(t *testing.T) {
 	s, slave := openPTY(t)
 	cmd := runner(shell(`echo ready; read x; echo "got=$x"; exit 8`)...)
@@ -189,7 +188,7 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// screen is a terminal's, with what programs wrote to it and was not yet looked at.
+// screen is a terminal with the output that was not read yet.
 type screen struct {
 	t    *testing.T
 	user *clitest.Terminal
@@ -203,14 +202,14 @@ func openPTY(t *testing.T) (*screen, *os.File) {
 
 func (s *screen) write(text string) { s.user.Type(text) }
 
-// expect waits for a text, and returns and forgets all up to it.
+// expect waits for a text, and returns and drops everything up to it.
 func (s *screen) expect(want string) string {
 	s.t.Helper()
 	return s.user.Screen.Take(s.t, want)
 }
 
-// startBash starts an interactive shell with job control on a terminal of its
-// own. $RUN is a runner there; <<PROMPT>> is the prompt.
+// startBash starts an interactive shell with job control on a terminal of its own. $RUN is a runner there;
+// <<PROMPT>> is the prompt.
 func startBash(t *testing.T) *screen {
 	t.Helper()
 	s, slave := openPTY(t)
@@ -240,8 +239,8 @@ func (s *screen) prompt() string {
 	return s.expect("<<PROMPT>>")
 }
 
-// run types a command. The quotes in """" keep what is expected later from
-// being found in the echo of what was typed.
+// run types a command. The quotes in """" keep expected output from being found in the echo of the
+// command.
 func (s *screen) run(line string) {
 	s.t.Helper()
 	s.write(line + "\n")

@@ -55,8 +55,8 @@ func (t *tree) knows(p procfs.Stat) bool {
 	return ok && start == p.Start
 }
 
-// findAll goes over the processes until no pass adds one, because a child can have a smaller number
-// than its parent.
+// findAll repeats passes over the processes until one adds none, because a child can have a smaller
+// number than its parent.
 func (t *tree) findAll(processes []procfs.Stat) map[int]bool {
 	belongs := map[int]bool{}
 	for _, p := range processes {
@@ -97,9 +97,9 @@ func (t *tree) marked(p procfs.Stat) bool {
 	return procfs.HasEntry(environ, t.mark)
 }
 
-// signal signals exactly the process that was seen. A pidfd (Linux 5.3) holds it, so the comparison
-// stays true; older kernels leave a gap of microseconds. It does not use os.FindProcess, for the
-// reason in forkGuard.
+// signal signals exactly the process that was found. A pidfd (Linux 5.3) refers to that process, so the
+// comparison stays valid; older kernels leave a gap of microseconds. It does not use os.FindProcess, for
+// the reason in forkGuard.
 func (m member) signal(sig syscall.Signal) error {
 	held, noHold := unix.PidfdOpen(m.pid, 0)
 	if noHold == nil {

@@ -94,7 +94,7 @@ func (t *tree) send(signals ...syscall.Signal) []member {
 		}
 		for _, m := range living {
 			if !m.inGroup {
-				_ = m.signal(sig) // gone, or not permitted: the next scan shows
+				_ = m.signal(sig) // gone, or not permitted: the next scan shows which
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (t *tree) living() []member {
 }
 
 // end ends all processes: SIGTERM, and SIGCONT because a stopped process cannot act on that;
-// SIGKILL to those that live after the grace or when ctx is done.
+// SIGKILL to those still alive after the grace or when ctx is done.
 func (t *tree) end(ctx context.Context, grace time.Duration) error {
 	if len(t.send(syscall.SIGTERM, syscall.SIGCONT)) == 0 {
 		return nil
@@ -121,8 +121,8 @@ func (t *tree) end(ctx context.Context, grace time.Duration) error {
 	return t.kill()
 }
 
-// kill sends SIGKILL until no process is left: the next round catches those forked between a look
-// and the signal.
+// kill sends SIGKILL until no process is left: the next round catches those that were forked between
+// the scan and the signal.
 func (t *tree) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
 	defer cancel()
@@ -137,8 +137,8 @@ func (t *tree) kill() error {
 	return lingering
 }
 
-// poll looks until no process is left or ctx is done, and returns those that remain. There is no
-// other way to wait for processes that are not children that works on every kernel.
+// poll calls look until no process is left or ctx is done, and returns those that remain. On all
+// kernels, polling is the only way to wait for processes that are not children.
 func poll(ctx context.Context, look func() []member) []member {
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		left := look()

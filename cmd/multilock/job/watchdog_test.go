@@ -19,19 +19,19 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// allowance is one that a test moves.
+// allowance is an allowance that a test extends.
 type allowance struct {
 	mu      sync.Mutex
 	until   boottime.Instant
 	renewed chan struct{}
-	asked   chan struct{} // gets one each time that somebody has asked for it
+	asked   chan struct{} // receives one value for each call
 }
 
 func allow(patience time.Duration) *allowance {
 	return &allowance{until: boottime.Now().Add(patience), renewed: make(chan struct{}), asked: make(chan struct{}, 1)}
 }
 
-// now is what Spec.Allowance asks for. None of it may be at work a second after Until.
+// now is the Spec.Allowance. No process of the job may run a second after Until.
 func (a *allowance) now() job.Allowance {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,7 +42,7 @@ func (a *allowance) now() job.Allowance {
 	return job.Allowance{Until: a.until, Others: a.until.Add(time.Second), Renewed: a.renewed}
 }
 
-// renew moves it, and returns when the runner has noticed.
+// renew extends it, and returns when the runner has noticed.
 func (a *allowance) renew(patience time.Duration) {
 	a.mu.Lock()
 	select {
@@ -55,7 +55,7 @@ func (a *allowance) renew(patience time.Duration) {
 	<-a.asked
 }
 
-// guardsOf are the guards of the jobs that this process runs.
+// guardsOf returns the guards of this process's jobs.
 func guardsOf(t *testing.T, j *job.Job) []int {
 	t.Helper()
 	var guards []int
@@ -68,7 +68,7 @@ func guardsOf(t *testing.T, j *job.Job) []int {
 	return guards
 }
 
-// otherGuard waits for a guard that is not this one.
+// otherGuard waits for another guard than this one.
 func otherGuard(t *testing.T, j *job.Job, than int) (guard int) {
 	t.Helper()
 	eventually(t, "there is another guard", func() bool {
@@ -103,7 +103,7 @@ func TestStoppedRunnersJobIsEnded(t *testing.T) {
 	require.Equal(t, 143, cmd.ProcessState.ExitCode())
 }
 
-// It sends SIGTERM first, if there is time for that.
+// The guard sends SIGTERM first, if there is time for that.
 // Rule: guard
 func TestGuardIsPolite(t *testing.T) {
 	dir := t.TempDir()
@@ -116,8 +116,7 @@ func TestGuardIsPolite(t *testing.T) {
 	require.Equal(t, 7, await(t, j).Code)
 }
 
-// A runner that is stopped while it ends its job has sent SIGTERM; the guard sends
-// SIGKILL.
+// A runner that is stopped while it ends its job has sent SIGTERM; the guard sends SIGKILL.
 // Rule: guard
 func TestGuardKillsWhatIsBeingEnded(t *testing.T) {
 	dir := t.TempDir()
@@ -135,7 +134,7 @@ func TestGuardKillsWhatIsBeingEnded(t *testing.T) {
 	require.Equal(t, unix.SIGKILL, j.Result().Signal)
 }
 
-// Renewals never wait for a guard, and one that reads none is replaced.
+// Renewals never wait for a guard, and a guard that does not read them is replaced.
 // Rule: guard
 func TestGuardThatTakesNoNewsIsReplaced(t *testing.T) {
 	for name, sig := range map[string]unix.Signal{"stopped": unix.SIGSTOP, "killed": unix.SIGKILL} {
@@ -158,7 +157,7 @@ func TestGuardThatTakesNoNewsIsReplaced(t *testing.T) {
 	}
 }
 
-// Time that passes is no news for a job that has none to fear.
+// Time has no effect on the guard of a job without an allowance.
 func TestGuardOfAJobWithoutAnAllowance(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	j := start(t, job.Spec{Args: shell(`echo $$ >"$1"; exec sleep 1000`, pids)})
@@ -168,8 +167,7 @@ func TestGuardOfAJobWithoutAnAllowance(t *testing.T) {
 	require.NoError(t, j.Stop(t.Context(), watchdog))
 }
 
-// A job that is suspended with its runner is ended when its time is over; fg then shows how it
-// ended.
+// A job that is suspended with its runner is ended when its time is over; fg then shows its result.
 // Rule: guard
 func TestSuspendedForTooLong(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
@@ -195,8 +193,8 @@ func TestStopIsPolite(t *testing.T) {
 	require.NoError(t, j.Stop(t.Context(), watchdog), "a second time")
 }
 
-// TestStopEndsTheTree has one that ignores SIGTERM, one that left the session,
-// one that left it and lost its parent, and one that is stopped.
+// TestStopEndsTheTree has a process that ignores SIGTERM, one that left the session, one that left it and
+// lost its parent, and one that is stopped.
 func TestStopEndsTheTree(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	script := `

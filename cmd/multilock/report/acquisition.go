@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// acquisition has the events of one acquisition of a lock. Any of them can be missing: a batch records
-// only results, and lines can be lost.
+// acquisition has the events of one acquisition of a lock. Any of them can be missing: a batch only
+// records results, and lines can be lost.
 type acquisition struct {
 	name, token string
 	acquired    *source.Event
@@ -126,7 +126,7 @@ func (t *acquisition) unrecordedRun(from time.Time) Run {
 
 // crashed is the run of a holder whose lock was broken.
 func (t *acquisition) crashed() Run {
-	r := Run{State: Crashed, End: t.broke.Time, Why: t.broke.Why, Token: t.token}
+	r := Run{State: Dead, End: t.broke.Time, Why: t.broke.Why, Token: t.token}
 	if h := t.broke.Holder; h != nil {
 		r.Host, r.Machine, r.PID, r.User, r.Command = h.Host, h.Machine, h.PID, h.User, h.Command
 	}

@@ -26,9 +26,10 @@ type Input struct {
 	Held               []lockgroup.Holding // locks held now
 	Unlisted           int                 // jobs that are done and in none of the fields above
 	List               *survey.List        // nil if the group has none
+	Timing             *Timing             // of jobs that are in none of the fields above; may be nil
 }
 
-// Build makes the timeline from the history, the results and the locks: each may know what the others do not.
+// Build makes the timeline from the history, the results and the locks: each may have what the others lack.
 func Build(in Input) *Timeline {
 	t := &Timeline{Base: in.Base, Group: in.Group, Title: in.Title, Made: in.Made, Since: in.Since, Missing: in.Missing, Hosts: []Host{}, Clocks: []ClockGap{}, Jobs: []Job{}}
 	b := builder{in: &in, jobs: map[string]*Job{}, results: map[string]*multilock.Result{}, forgot: map[string]bool{}, over: map[key]bool{}}
@@ -47,10 +48,15 @@ func Build(in Input) *Timeline {
 	for _, h := range in.Held {
 		b.hold(h)
 	}
+	if t.timing = in.Timing; t.timing == nil {
+		t.timing = &Timing{}
+	}
 	t.Jobs = slices.Grow(t.Jobs, len(b.jobs))
 	for _, name := range slices.Sorted(maps.Keys(b.jobs)) {
 		b.conclude(b.jobs[name], b.results[name])
 		b.jobs[name].Missed = missedOf(b.jobs[name].Runs)
+		b.schedule(b.jobs[name])
+		t.timing.addListed(b.jobs[name])
 		t.Summary.Missed += b.jobs[name].Missed
 		t.Jobs = append(t.Jobs, *b.jobs[name])
 	}
@@ -120,6 +126,19 @@ func missedOf(runs []Run) (n int) {
 	return n
 }
 
+// schedule sets how often the job is to run, and how many ticks have passed since its last run.
+func (b *builder) schedule(job *Job) {
+	r := b.results[job.Name]
+	if r == nil || r.Tick.IsZero() {
+		return
+	}
+	every, err := lockgroup.ParseEvery(r.Every)
+	if err != nil || every.IsZero() {
+		return
+	}
+	job.recurs = &recurrence{every, every.Missed(b.in.Made, *r)}
+}
+
 // hold adds a held lock. The history or the result may be newer than the lock's inspection.
 func (b *builder) hold(h lockgroup.Holding) {
 	job, seen := b.job(h.Name), h.Sighting
@@ -129,7 +148,7 @@ func (b *builder) hold(h lockgroup.Holding) {
 	}
 	state := Running
 	if seen.State == multilock.StateDead {
-		state = Crashed
+		state = Dead
 	}
 	if job.chunk && state == Running { // its jobs are counted as claimed: which of them run is not known
 		job.claimed = fmt.Sprintf("claimed by %s: %s", seen.Record.Holder, seen.Why)
@@ -233,7 +252,7 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 	}
 	if r != nil && r.Chunk != nil {
 		c := r.Chunk
-		job.Left = c.To - c.From + 1 - c.Recorded - c.GivenBack()
+		job.Left = c.To - c.From + 1 - c.Recorded - c.Removed - c.GivenBack()
 	}
 	switch {
 	case job.claimed != "":
@@ -242,7 +261,7 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 	case r != nil && r.Foreign != "":
 		job.State, job.Why = Unknown, r.Foreign
 	case r != nil && r.Chunk != nil:
-		if job.Left == 0 || job.State != Crashed && job.State != Lost {
+		if job.Left == 0 || job.State != Dead && job.State != Lost {
 			job.State, job.Why = Done, ""
 		}
 	case r != nil:
@@ -250,9 +269,9 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 	case b.in.Recorded[job.Name]:
 		job.State, job.Why = Done, "" // not read, because the history shows its success
 	case b.forgot[job.Name]:
-		job.State = Forgotten
+		job.State = Deleted
 	case job.State == "":
-		job.State = Released // it was only refused
+		job.State = Released // only failed acquisitions
 	}
 	if job.chunk {
 		job.Why = strings.TrimSuffix(fmt.Sprintf("%d done, %d left: %s", job.Done, job.Left, job.Why), ": ")

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// at is a number of seconds after noon.
+// at returns the time some seconds after noon.
 func at(seconds float64) time.Time {
 	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -25,7 +25,7 @@ func held(seconds float64) time.Duration { return time.Duration(seconds * float6
 
 func code(n int) *int { return &n }
 
-// story writes the events of one acquisition.
+// story builds the events of one acquisition.
 type story struct {
 	name, token, host string
 	events            []source.Event
@@ -52,7 +52,7 @@ func (s *story) ended(seconds, took float64, what source.EventKind, exit *int) *
 	return s.tell(seconds, what, func(e *source.Event) { e.Held, e.Exit = held(took), exit })
 }
 
-// brokenBy is told by another host about this story's holder.
+// brokenBy adds the event of another host that broke this lock.
 func (s *story) brokenBy(seconds float64, host string) *story {
 	return s.tell(seconds, source.EventBroke, func(e *source.Event) {
 		e.Holder = &multilock.Holder{Identity: e.By, User: "ann", Command: "work"}
@@ -68,7 +68,7 @@ func build(in report.Input, stories ...*story) *report.Timeline {
 	return report.Build(in)
 }
 
-// only is the one job of a timeline.
+// only returns the single job of a timeline.
 func only(t *testing.T, timeline *report.Timeline) report.Job {
 	t.Helper()
 	require.Len(t, timeline.Jobs, 1)
@@ -83,7 +83,7 @@ func states(job report.Job) []report.State {
 	return all
 }
 
-// A batch writes down results only: each is a run of the length that it tells.
+// A batch only records results: each is a run of its duration.
 func TestAttemptsOfABatch(t *testing.T) {
 	t.Parallel()
 	s := &story{name: "a", token: "1", host: "n1"}
@@ -96,8 +96,8 @@ func TestAttemptsOfABatch(t *testing.T) {
 	require.Equal(t, []any{"n1", 7, "ann", "work", 2}, []any{second.Host, second.PID, second.User, second.Command, second.Attempt})
 }
 
-// "run --once" tells with each attempt how long the lock was held until then: the
-// attempts do not overlap all the same, and its release is no further run.
+// "run --once" records with each attempt how long the lock had been held: the attempts still do not
+// overlap, and the release is not another run.
 func TestAttemptsUnderOneLock(t *testing.T) {
 	t.Parallel()
 	s := &story{name: "a", token: "1", host: "n1"}
@@ -109,7 +109,7 @@ func TestAttemptsUnderOneLock(t *testing.T) {
 	require.Zero(t, job.Runs[1].Waited)
 }
 
-// How a run ended is told by how its lock did.
+// The end of a lock determines the state of its run.
 func TestEndsOfRuns(t *testing.T) {
 	t.Parallel()
 	plain := func() *story { return (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1) }
@@ -123,7 +123,7 @@ func TestEndsOfRuns(t *testing.T) {
 		"failure":       {plain().ended(12, 2, source.EventReleased, code(3)), report.Failed},
 		"lost":          {plain().ended(12, 2, source.EventLost, code(143)), report.Lost},
 		"lost, late":    {plain().ended(11, 2, source.EventReleased, code(0)).ended(12, 2, source.EventLost, nil), report.Lost},
-		"broken":        {plain().brokenBy(12, "n2"), report.Crashed},
+		"broken":        {plain().brokenBy(12, "n2"), report.Dead},
 		"broken, alive": {plain().brokenBy(11, "n2").ended(12, 2, source.EventLost, code(1)), report.Lost},
 		"nothing":       {plain(), report.Open},
 		"not started":   {plain().tell(12, source.EventReleased, func(e *source.Event) { e.Why = "command not found" }), report.Failed},
@@ -143,7 +143,7 @@ func TestEndsOfRuns(t *testing.T) {
 	}
 }
 
-// An attempt that was lost after another had been recorded is a run of its own.
+// An attempt that was lost after another had been recorded is a separate run.
 func TestLostInTheSecondAttempt(t *testing.T) {
 	t.Parallel()
 	s := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).committed(14, 4, 1, 1)
@@ -155,7 +155,7 @@ func TestLostInTheSecondAttempt(t *testing.T) {
 	require.Equal(t, 1, timeline.Summary.Lost)
 }
 
-// The dead host of a batch has written nothing: it is known from who cleared its lock.
+// The dead host of a batch has written nothing: it is known from the event that broke its lock.
 func TestCrashedHostOfABatch(t *testing.T) {
 	t.Parallel()
 	dead := (&story{name: "a", token: "1", host: "n1"}).brokenBy(20, "n2")
@@ -163,7 +163,7 @@ func TestCrashedHostOfABatch(t *testing.T) {
 	timeline := build(report.Input{}, dead, after)
 	job := only(t, timeline)
 	require.Equal(t, report.Done, job.State)
-	require.Equal(t, []report.State{report.Crashed, report.Done}, states(job))
+	require.Equal(t, []report.State{report.Dead, report.Done}, states(job))
 	crashed := job.Runs[0]
 	require.Equal(t, "n1", crashed.Host)
 	require.True(t, crashed.Start.IsZero(), "nobody wrote it down")
@@ -173,7 +173,7 @@ func TestCrashedHostOfABatch(t *testing.T) {
 	require.Equal(t, 1, timeline.Summary.Done)
 }
 
-// A lock can be given back from another host, whose clock is no matter.
+// A lock can be released on another host, whose clock does not matter.
 func TestGivenBackByAnotherHost(t *testing.T) {
 	t.Parallel()
 	s := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1)
@@ -209,7 +209,7 @@ func TestStatesOfJobs(t *testing.T) {
 		want  report.State
 	}{
 		"unreadable":          {report.Input{Results: []multilock.Result{foreign}}, &story{}, report.Unknown},
-		"forgotten":           {report.Input{}, failed().tell(9, source.EventForgot, nil), report.Forgotten},
+		"deleted":             {report.Input{}, failed().tell(9, source.EventForgot, nil), report.Deleted},
 		"run after that":      {report.Input{}, failed().tell(5, source.EventForgot, nil).committed(6, 1, 2, 2), report.Failed},
 		"success, not read":   {report.Input{Recorded: map[string]bool{"a": true}}, (&story{name: "a", token: "1", host: "n1"}).committed(6, 1, 1, 0), report.Done},
 		"refused, never held": {report.Input{}, (&story{name: "a", token: "1", host: "n1"}).tell(3, source.EventRefused, nil), report.Released},
@@ -227,8 +227,8 @@ func holding(name, token string, state source.State) report.Input {
 	return report.Input{Held: []lockgroup.Holding{{Name: name, Sighting: multilock.Sighting{State: state, Record: record, Why: "seen"}}}}
 }
 
-// What is held now is running; the history and the results may know better, because
-// they were read after the look.
+// A lock that is held now is running; the history and the results may be newer, because they were read after
+// the inspection.
 func TestHeldNow(t *testing.T) {
 	t.Parallel()
 	in := holding("a", "1", multilock.StateHeld)
@@ -242,7 +242,7 @@ func TestHeldNow(t *testing.T) {
 	require.Equal(t, []report.State{report.Running}, states(job))
 	require.Equal(t, at(40), job.Runs[0].Start)
 
-	require.Equal(t, report.Crashed, only(t, build(holding("a", "1", multilock.StateDead), begun)).State)
+	require.Equal(t, report.Dead, only(t, build(holding("a", "1", multilock.StateDead), begun)).State)
 
 	retrying := (&story{name: "a", token: "1", host: "n1"}).committed(60, 5, 1, 1)
 	job = only(t, build(in, retrying))
@@ -285,8 +285,8 @@ func TestUnended(t *testing.T) {
 	}
 }
 
-// A chunk of which only the summary was read stands for its jobs, and those that failed are
-// listed. The events of its commits add nothing, and its lock is not a job's.
+// A chunk of which only the summary was read stands for its jobs, except the failed ones, which are listed.
+// The events of its commits add nothing, and its lock is not a job's.
 func TestChunksStandForTheirJobs(t *testing.T) {
 	chunk := func(c source.Chunk) multilock.Result {
 		c.To = c.From + 63
@@ -307,5 +307,5 @@ func TestChunksStandForTheirJobs(t *testing.T) {
 		states[job.Name] = job.State
 		require.Len(t, job.Runs, 1)
 	}
-	require.Equal(t, map[string]report.State{done.Name: report.Done, bad.Name: report.Done, "page70": report.Failed, begun.Name: report.Running, "#jobs-193-256": report.Crashed}, states)
+	require.Equal(t, map[string]report.State{done.Name: report.Done, bad.Name: report.Done, "page70": report.Failed, begun.Name: report.Running, "#jobs-193-256": report.Dead}, states)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// FuzzReport makes a report of events and results that anybody may have written: it counts each
-// job once, and neither the JSON nor the page breaks.
+// FuzzReport makes a report of arbitrary events and results: it counts each job once, and neither the JSON
+// nor the page breaks.
 func FuzzReport(f *testing.F) {
 	const acquired = `{"time":"2026-03-01T12:00:00Z","event":"acquired","name":"a#slot-1","token":"t","by":{"host":"h","pid":7},"fence":3,"waited_ns":9223372036854775807}` + "\n"
 	const committed = `{"time":"2026-03-01T12:05:00Z","event":"committed","name":"a#slot-1","token":"t","by":{"host":"k"},"exit":0,"attempt":1,"held_ns":-9223372036854775808}` + "\n"
@@ -47,14 +47,13 @@ func FuzzReport(f *testing.F) {
 		}
 		_, err := json.Marshal(timeline)
 		require.NoError(t, err)
-		if len(timeline.Jobs) > 0 { // else there is nothing for the script
+		if len(timeline.Jobs) > 0 { // otherwise there is nothing for the script
 			requireWhole(t, timeline)
 		}
 	})
 }
 
-// requireWhole says that the page's script can read the data, and that nothing on the page can do
-// more than be read.
+// requireWhole requires that the page's script can read the data, and that no text on the page is active.
 func requireWhole(t *testing.T, timeline *report.Timeline) {
 	t.Helper()
 	page := pageOf(t, timeline)

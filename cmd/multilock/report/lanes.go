@@ -66,7 +66,7 @@ func (h *Host) add(r *Run, made time.Time) {
 	switch r.State {
 	case Done, Released:
 		h.Done++
-	case Failed, Lost, Crashed, Interrupted:
+	case Failed, Lost, Dead, Interrupted:
 		h.Failed++
 	}
 }
@@ -113,7 +113,7 @@ func (t *Timeline) sumUp(list *survey.Progress) {
 	}
 	s.Elapsed = s.End.Sub(s.Start).Seconds()
 	if s.Elapsed > 0 {
-		s.PerHour = float64(s.Done+s.Failed) / s.Elapsed * time.Hour.Seconds()
+		s.Rate = float64(s.Done+s.Failed) / s.Elapsed
 	}
 	if s.Claimed > 0 && ended > 0 {
 		s.Left = float64(s.Claimed+s.Pending+s.Retry) / float64(ended) * t.Made.Sub(since).Seconds()

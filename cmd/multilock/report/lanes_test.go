@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"html"
 	"net/url"
@@ -22,8 +23,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Runs that were under way at the same time are in different rows; one that begins
-// when another ends takes its row.
+// Runs at the same time are in different rows; one that begins when another ends takes its row.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	var all []*story
@@ -44,10 +44,10 @@ func TestRows(t *testing.T) {
 	s := timeline.Summary
 	require.Equal(t, []any{at(0), at(12)}, []any{s.Start, s.End})
 	require.InDelta(t, 12, s.Elapsed, 1e-9)
-	require.InDelta(t, 5*300, s.PerHour, 1e-9)
+	require.InDelta(t, 5*300/3600., s.Rate, 1e-9)
 }
 
-// Jobs of a chunk that ran one after the other are in one row, and kept it busy.
+// Jobs of a chunk that ran one after another are in one row, and kept it busy.
 func TestRowOfAChunk(t *testing.T) {
 	t.Parallel()
 	const jobs, took = 50, 1234567 * time.Nanosecond
@@ -88,12 +88,11 @@ func TestRowsNeverOverlap(t *testing.T) {
 	}
 }
 
-// Waiting takes up room, too; and an end that lies before the start, by another
-// host's clock, does not turn the world upside down.
+// Waiting takes up room, too, and an end before the start, by another host's clock, causes no error.
 func TestOddSpans(t *testing.T) {
 	t.Parallel()
 	one := (&story{name: "a", token: "1", host: "n1"}).committed(9, 1, 1, 0)
-	two := (&story{name: "b", token: "2", host: "n1"}).acquired(10, 1).ended(12, 2, source.EventReleased, code(0)) // waited from 8 on
+	two := (&story{name: "b", token: "2", host: "n1"}).acquired(10, 1).ended(12, 2, source.EventReleased, code(0)) // waiting since 8
 	timeline := build(report.Input{}, one, two)
 	require.Equal(t, 2, timeline.Hosts[0].Rows)
 
@@ -118,7 +117,7 @@ func TestOrderOfHosts(t *testing.T) {
 	require.Equal(t, []string{"7", "alpha", "alphafeed", "node", "node2", "node2-b", "node02x", "node10"}, names)
 }
 
-// Fencing numbers tell who held a lock first, whatever the clocks say.
+// Fencing numbers determine which host held a lock first, whatever the clocks show.
 func TestClockGaps(t *testing.T) {
 	t.Parallel()
 	turn := func(token, host string, fence uint64, from, to float64) *story {
@@ -139,10 +138,10 @@ func TestClockGaps(t *testing.T) {
 	require.Equal(t, []report.ClockGap{{Ahead: "n1", Behind: "n2", AtLeast: 2, Name: "a"}}, gaps(committed, turn("2", "n2", 2, 18, 30)))
 }
 
-// browsers are the programs that can show a page without a screen.
+// browsers are the programs that can render a page without a display.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome"}
 
-// browser skips where there is none.
+// browser skips the test without a browser.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range browsers {
@@ -154,23 +153,29 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// patience bounds what would otherwise hang. Nothing that passes comes near it.
+// patience is a timeout far above any normal duration.
 const patience = 5 * time.Minute
 
-// loaded is the document that a browser makes of a page, when its script has run,
-// with the part of the address behind #. Nothing may be complained about.
+// loaded returns the document of a page in a browser after its script has run, with this fragment in the
+// URL. It requires that there are no errors.
 func loaded(t *testing.T, timeline *report.Timeline, asked url.Values) string {
 	t.Helper()
 	dir := t.TempDir()
+	return loadedPage(t, dir, pageOf(t, timeline), asked)
+}
+
+// loadedPage is loaded for the text of a page.
+func loadedPage(t *testing.T, dir, page string, asked url.Values, options ...string) string {
+	t.Helper()
 	file := filepath.Join(dir, "page.html")
-	require.NoError(t, os.WriteFile(file, []byte(pageOf(t, timeline)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	args := []string{"--headless", "--disable-gpu", "--enable-logging=stderr", "--user-data-dir=" + filepath.Join(dir, "profile"), "--dump-dom"}
 	if os.Getuid() == 0 {
 		args = append(args, "--no-sandbox")
 	}
-	cmd := exec.CommandContext(ctx, browser(t), append(args, "file://"+file+"#"+asked.Encode())...)
+	cmd := exec.CommandContext(ctx, browser(t), append(append(args, options...), "file://"+file+"#"+asked.Encode())...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	require.NoError(t, cmd.Run(), &stderr)
@@ -178,7 +183,7 @@ func loaded(t *testing.T, timeline *report.Timeline, asked url.Values) string {
 	return stdout.String()
 }
 
-// text is what stands in the element with an id.
+// text returns the content of the element with an id.
 func text(t *testing.T, document, id string) string {
 	t.Helper()
 	found := regexp.MustCompile(`id="` + id + `"[^>]*>([^<]*)<`).FindStringSubmatch(document)
@@ -186,7 +191,7 @@ func text(t *testing.T, document, id string) string {
 	return html.UnescapeString(found[1])
 }
 
-// listed are the names in the list of jobs.
+// listed returns the names in the list of jobs.
 func listed(document string) []string {
 	_, body, _ := strings.Cut(document, `<table id="jobs">`)
 	var names []string
@@ -215,13 +220,70 @@ func TestLargePageInABrowser(t *testing.T) {
 	require.Equal(t, "50 of 10,000 jobs", text(t, document, "count"))
 }
 
-// No script of others runs, and no element of theirs comes to be.
+// The search finds jobs by their output, and keeps it with the failures.
+func TestSearchOfOutputInABrowser(t *testing.T) {
+	t.Parallel()
+	timeline := crowd(300, 2)
+	timeline.Jobs[107].Tail = "Out of Memory\n"
+	document := loaded(t, timeline, url.Values{"q": {"memory"}})
+	require.Equal(t, []string{"job00107"}, listed(document))
+	rows := regexp.MustCompile(`<tr data-job="(\d+)"( hidden="")?><td><span`).FindAllStringSubmatch(document, -1)
+	require.Len(t, rows, 3)
+	for _, row := range rows {
+		require.Equal(t, row[1] != "107", row[2] != "", row[0])
+	}
+}
+
+// On a screen of 400 pixels, in light and dark, nothing is wider than the screen, and no texts overlap.
+func TestNarrowPageInABrowser(t *testing.T) {
+	t.Parallel()
+	timeline := crowd(300, 3)
+	timeline.Summary.Jobs, timeline.Summary.Done = 1_000_000, 999_990
+	timeline.Jobs[7].Tail = strings.Repeat("a_long_word_without_a_space", 20)
+	timeline.Jobs[107].Log = "multilock -d /shared/some/long/path/to/a/directory -g convert logs " + strings.Repeat("x", 100)
+	page := regexp.MustCompile(`<meta http-equiv[^>]*>`).ReplaceAllString(pageOf(t, timeline), "") // for the script below
+	page = strings.Replace(page, "</body>", `<script>
+const wide = [], over = [];
+const boxes = [...document.querySelectorAll("h1, h2, p, figure, figcaption, svg, summary, .tiles div, .ticks, .bar, #scroller, #overview")].filter((one) => one.offsetParent || one.tagName === "svg");
+for (const one of boxes) if (one.getBoundingClientRect().right > innerWidth + 1) wide.push(one.tagName + one.className);
+for (const one of document.querySelectorAll("#failures .wide, .tiles div")) if (one.scrollWidth > one.clientWidth) wide.push(one.className + " " + one.textContent.slice(0, 30));
+const texts = boxes.filter((one) => /^(H1|H2|P|FIGCAPTION|SUMMARY|DIV)$/.test(one.tagName) && !one.closest("[hidden]") && one.getBoundingClientRect().width > 2);
+texts.forEach((a, i) => texts.slice(i + 1).forEach((b) => {
+  const x = a.getBoundingClientRect(), y = b.getBoundingClientRect();
+  if (a.contains(b) || b.contains(a)) return;
+  if (x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom - 1 && y.top < x.bottom - 1) over.push(a.textContent.slice(0, 30) + " / " + b.textContent.slice(0, 30));
+}));
+parent.document.body.dataset.found = JSON.stringify({ width: innerWidth, page: document.documentElement.scrollWidth, texts: texts.length, wide, over, dark: matchMedia("(prefers-color-scheme: dark)").matches });
+</script></body>`, 1)
+	frame := `<!DOCTYPE html><meta name="color-scheme" content="light dark"><body><iframe width="400" height="900" style="border: 0" srcdoc="` + html.EscapeString(page) + `"></iframe></body>` // no window is as narrow
+	for name, options := range map[string][]string{"light": nil, "dark": {"--force-dark-mode", "--blink-settings=preferredColorScheme=0"}} {
+		t.Run(name, func(t *testing.T) {
+			document := loadedPage(t, t.TempDir(), frame, nil, options...)
+			found := regexp.MustCompile(`<body data-found="([^"]*)"`).FindStringSubmatch(document)
+			require.NotNil(t, found)
+			var v struct {
+				Width, Page, Texts int
+				Wide, Over         []string
+				Dark               bool
+			}
+			require.NoError(t, json.Unmarshal([]byte(html.UnescapeString(found[1])), &v))
+			require.Equal(t, 400, v.Width)
+			require.LessOrEqual(t, v.Page, 400)
+			require.Greater(t, v.Texts, 10)
+			require.Empty(t, v.Wide)
+			require.Empty(t, v.Over)
+			require.Equal(t, name == "dark", v.Dark)
+		})
+	}
+}
+
+// No foreign script runs, and no foreign element is created.
 func TestForeignTextInABrowser(t *testing.T) {
 	t.Parallel()
 	document := loaded(t, evilTimeline(), url.Values{"q": {"onerror"}})
 	_, after, _ := strings.Cut(document, "<main>")
 	shown := regexp.MustCompile(`(?s)<script.*?</script>`).ReplaceAllString(after, "")
-	require.NotRegexp(t, `<(img|svg|script)`, shown)
+	require.NotRegexp(t, `<(img|svg|script)`, strings.ReplaceAll(shown, `<svg class="plot" `, ""))
 	require.NotRegexp(t, `<[^>]* on[a-z]+=`, regexp.MustCompile(`"[^"]*"`).ReplaceAllString(shown, ""))
 	require.Contains(t, listed(document), evil[0])
 }

@@ -34,21 +34,25 @@ var (
 )
 
 type page struct {
-	Policy       string
-	Style        template.CSS
-	Script       template.JS
-	Data         *pageData
-	Title        string
-	Base, Group  string
-	Made         time.Time
-	Since        *time.Time
-	Missing      []string
-	Summary      Summary
-	Tiles        []tile
-	Troubles     []troubleRow
-	MoreTroubles int
-	Hosts        []hostRow
-	Clocks       []clockRow
+	Policy      string
+	Style       template.CSS
+	Script      template.JS
+	Data        *pageData
+	Title       string
+	Base, Group string
+	Index       string
+	Made        time.Time
+	Since       *time.Time
+	Missing     []string
+	Summary     Summary
+	Tiles       []tile
+	Curve       *curve
+	Histogram   *histogram
+	Calendars   []calendar
+	More        struct{ Calendars, Troubles int } // that are left out
+	Failures    []groupRows
+	Hosts       []hostRow
+	Clocks      []clockRow
 }
 
 // Page renders the timeline as one self-contained HTML page. Names and commands are untrusted: the template
@@ -62,13 +66,15 @@ func Page(t *Timeline) ([]byte, error) {
 	p := page{
 		Policy: "default-src 'none'; style-src " + hashOf(pageStyle) + "; script-src " + hashOf(script) + "; base-uri 'none'; form-action 'none'",
 		Style:  template.CSS(pageStyle), Script: template.JS(script), //nolint:gosec // both are ours
-		Title: printable(t.Title, maxLine), Base: printable(t.Base, maxLine), Group: printable(t.Group, maxLine), Made: t.Made, Since: timeOrNil(t.Since), Summary: t.Summary,
+		Title: printable(t.Title, maxLine), Base: printable(t.Base, maxLine), Group: printable(t.Group, maxLine), Made: t.Made, Since: timeOrNil(t.Since), Summary: t.Summary, Index: t.Index,
 		Tiles: tilesOf(t), Data: dataOf(t),
 	}
 	for _, what := range t.Missing {
 		p.Missing = append(p.Missing, printable(what, maxText))
 	}
-	p.Troubles, p.MoreTroubles = troublesOf(t)
+	p.Curve, p.Histogram = curveOf(t), histogramOf(t.timing)
+	p.Calendars, p.More.Calendars = calendarsOf(t)
+	p.Failures, p.More.Troubles = groupsOf(t)
 	for i, label := range hostLabels(t.Hosts) {
 		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i]))
 	}
@@ -116,7 +122,7 @@ func tilesOf(t *Timeline) []tile {
 	}{
 		{s.Incomplete, "Output incomplete", "", Failed}, {s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running},
 		{s.Claimed, "Claimed", "by a live host", Running}, {s.Pending, "Pending", "", ""}, {s.Other, "Others", "see the list", ""},
-		{s.TakenOver, "Locks cleared", "broken by others", Crashed}, {s.Lost, "Locks lost", "", Lost}, {s.Refused, "Refused", "held by others", ""},
+		{s.TakenOver, "Locks cleared", "broken by others", Dead}, {s.Lost, "Locks lost", "", Lost}, {s.Refused, "Not acquired", "held by others", ""},
 		{s.Missed, "Ticks missed", "without a run", Failed},
 	} {
 		if one.n > 0 {
@@ -128,19 +134,19 @@ func tilesOf(t *Timeline) []tile {
 	}
 	tiles = append(tiles, tile{Label: "Hosts", Value: count(len(t.Hosts))}, tile{Label: "Start to end", Value: durationText(s.Elapsed)})
 	if s.Elapsed > 0 {
-		value, per := rate(s.PerHour)
+		value, per := rate(s.Rate)
 		tiles = append(tiles, tile{Label: "Throughput", Value: value, Note: per}, tile{Label: "In parallel", Value: strconv.FormatFloat(s.Busy/s.Elapsed, 'f', 1, 64), Note: "on average"})
 	}
 	return tiles
 }
 
 // rate chooses a unit that keeps the throughput readable.
-func rate(perHour float64) (value, unit string) {
+func rate(perSecond float64) (value, unit string) {
 	for _, one := range []struct {
 		seconds float64
 		words   string
 	}{{1, "jobs per second"}, {60, "jobs per minute"}, {3600, "jobs per hour"}} {
-		if n := perHour / 3600 * one.seconds; n >= 1 || one.seconds == 3600 {
+		if n := perSecond * one.seconds; n >= 1 || one.seconds == 3600 {
 			return strconv.FormatFloat(n, 'f', 1, 64), one.words
 		}
 	}

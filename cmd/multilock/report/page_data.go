@@ -26,7 +26,7 @@ type pageData struct {
 }
 
 // stateNumbers has the order that the script expects.
-var stateNumbers = []State{Done, Released, Running, Failed, Crashed, Lost, Interrupted, Open, Retry, Unknown, Forgotten}
+var stateNumbers = []State{Done, Released, Running, Failed, Dead, Lost, Interrupted, Open, Retry, Unknown, Deleted}
 
 // Limits for texts on the page. --json has the full texts.
 const (
@@ -105,7 +105,7 @@ func (p *packer) text(s string) int {
 // printable makes a text safe to display: it replaces control characters, bidirectional marks and
 // invalid bytes, which could disguise it.
 func printable(s string, limit int) string {
-	s = s[:min(len(s), utf8.UTFMax*(limit+1))] // longer than the limit in any case
+	s = s[:min(len(s), utf8.UTFMax*(limit+1))] // still longer than the limit
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
@@ -121,56 +121,12 @@ func printable(s string, limit int) string {
 	return string([]rune(clean)[:limit]) + "…"
 }
 
-// title is the job's name on the page.
+// title returns the job's name on the page.
 func (j *Job) title() string {
 	if jobs, ok := joblist.ParseChunkName(j.Name); ok {
 		return jobs.String()
 	}
 	return j.Name
-}
-
-// troubleRow is a job that is not done, for readers without scripts.
-type troubleRow struct {
-	State                               State
-	Name, Host, Took, Why, Log, Command string
-	Ended                               *time.Time
-}
-
-// maxTroubles bounds the part of the page that every browser has to load and print.
-const maxTroubles = 500
-
-// troublesOf lists the jobs that need attention, the worst first.
-func troublesOf(t *Timeline) (rows []troubleRow, more int) {
-	var jobs []*Job
-	for i := range t.Jobs {
-		if t.Jobs[i].Trouble() {
-			jobs = append(jobs, &t.Jobs[i])
-		}
-	}
-	severity := []State{Failed, Crashed, Lost, Unknown, Retry, Interrupted, Open, Done}
-	slices.SortStableFunc(jobs, func(a, b *Job) int {
-		return cmp.Compare(slices.Index(severity, a.State), slices.Index(severity, b.State))
-	})
-	for _, job := range jobs[:min(len(jobs), maxTroubles)] {
-		rows = append(rows, troubleRowOf(job))
-	}
-	return rows, len(jobs) - len(rows)
-}
-
-func troubleRowOf(job *Job) troubleRow {
-	row := troubleRow{State: job.State, Name: printable(job.title(), maxLine), Why: printable(console.AndOutput(job.Why, job.Output), maxText), Command: printable(job.Command, maxText), Log: printable(job.Log, maxText)}
-	if len(job.Runs) == 0 {
-		return row
-	}
-	last := job.Runs[len(job.Runs)-1]
-	row.Host, row.Ended = printable(last.Host, maxLine), timeOrNil(last.End)
-	if !last.Start.IsZero() && !last.End.Before(last.Start) {
-		row.Took = durationText(last.End.Sub(last.Start).Seconds())
-	}
-	if how := last.exitText(); how != "" && job.State != Done {
-		row.Why = strings.TrimSuffix(how+": "+row.Why, ": ")
-	}
-	return row
 }
 
 func (r *Run) exitText() string {

@@ -12,12 +12,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Owner says what is wrong with the belief of an actor that it has the lock: what the server has
-// instead. It is "" if the lock is the actor's.
+// Owner checks that an actor which relies on the lock owns it, and otherwise returns what the server has
+// instead.
 type Owner func(w *explore.World, a *explore.Actor) (wrong string)
 
-// Contends takes the lock, breaking it where it is dead, does something with it, and releases it. It
-// rests after each look at the holder, if it is to.
+// Contends acquires the lock, breaking it if its holder is dead, calls during, and releases it. It rests
+// after each inspection of the holder, if rest is positive.
 func (owns Owner) Contends(a *explore.Actor, c source.Contender, rest time.Duration, during func(source.Lease)) {
 	for !a.Gone() {
 		lease, err := c.Try(context.Background())
@@ -40,20 +40,20 @@ func (owns Owner) Contends(a *explore.Actor, c source.Contender, rest time.Durat
 	}
 }
 
-// SomeoneWasSilent says that a lock may have to be broken: one reply that is lost is no reason.
+// SomeoneWasSilent reports whether a lock may have to be broken: one lost reply is no reason.
 func SomeoneWasSilent(w *explore.World) bool {
 	brief := []explore.Fate{explore.Lost, explore.Failed, explore.Twice, explore.Late}
 	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
 }
 
-// Left says that there is more of a lock than an empty directory. A lock that is on no file system
-// is there as a whole.
+// Left reports whether a lock has left more than an empty directory. For a lock outside of the file system
+// it returns true.
 func Left(w *explore.World) bool {
 	names := w.Server.Names()
 	return len(names) == 0 || slices.ContainsFunc(names, func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
 }
 
-// Breaks looks at the holder, breaks a lock that is dead, and says how long to rest then.
+// Breaks inspects the holder, breaks a dead holder's lock, and returns how long to rest after that.
 func Breaks(a *explore.Actor, c source.Observer) time.Duration {
 	seen, err := c.Look(context.Background())
 	switch {
@@ -79,16 +79,16 @@ func Breaks(a *explore.Actor, c source.Observer) time.Duration {
 	return min(max(seen.Next, time.Second), Beat)
 }
 
-// believes until its tenure ends.
+// believes makes the actor rely on the lock until its validity ends.
 func believes(a *explore.Actor, since boottime.Instant) {
 	a.Believe(time.Now().Add(Claim.Tenure() - a.Now().Since(since)))
 }
 
-// GivesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
+// GivesSigns sends heartbeats as long as the actor relies on the lock: the core's keeper treats the lock as
+// lost after that.
 //
-// One that is begun when a server has forgotten the lock is not confirmed. One that is under way then may be:
-// what it has looked at by then was so, as with one that was confirmed just before. The next
-// one is begun after that.
+// A heartbeat that begins after a server has lost the lock must fail. One that was in progress may succeed,
+// like one that succeeded just before: what it had checked by then was right. The next one begins later.
 func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
 	for left := range signs {
 		a.Rest(Beat, "holds", lease, signs-left)
@@ -99,7 +99,7 @@ func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
 		err := lease.Renew(context.Background())
 		a.Note("renewed: %v", err)
 		if wrong := owns(a.World(), a); forgot > 0 && forgot == forgotten(a.World()) && err == nil && wrong != "" {
-			a.World().Violate("I1: a sign of life is confirmed, and %s", wrong)
+			a.World().Violate("I1: a heartbeat is confirmed, and %s", wrong)
 		}
 		if errors.Is(err, source.ErrLost) {
 			return
@@ -111,7 +111,7 @@ func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
 	}
 }
 
-// forgotten is how often a server has forgotten what was done lately.
+// forgotten returns how often a server has lost recent changes.
 func forgotten(w *explore.World) (times int) {
 	for _, fate := range w.Met() {
 		if fate == explore.Forgets {
@@ -121,7 +121,7 @@ func forgotten(w *explore.World) (times int) {
 	return times
 }
 
-// Holds does something with the lock, gives signs of life, and releases it.
+// Holds calls during with the lock held, sends heartbeats, and releases the lock.
 func (owns Owner) Holds(a *explore.Actor, lease source.Lease, during func(source.Lease)) {
 	a.Has = lease.Record().Token
 	since := time.Now()
@@ -143,8 +143,8 @@ func (owns Owner) Holds(a *explore.Actor, lease source.Lease, during func(source
 	}
 }
 
-// Released compares what a release says with what was wrong before it. Only of a lock that was held
-// for a moment it need not know.
+// Released compares the result of a release with what was wrong before it. It need not be exact for a lock
+// that was held only for a moment.
 func Released(a *explore.Actor, wrong string, held time.Duration, err error) {
 	unheard := func(f explore.Fate) bool { return f >= explore.Lost }
 	switch {

@@ -1,4 +1,4 @@
-// Package locks is how hosts of package explore have their locks: on the simulated server.
+// Package locks provides locks on the simulated server to hosts of package explore.
 package locks
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What all claim.
+// The terms of all locks.
 const (
 	TTL  = 40 * time.Second
 	Beat = 4 * time.Second
 )
 
-// Claim is that.
+// Claim has these terms.
 var Claim = source.Claim{TTL: TTL, Heartbeat: Beat}
 
-// Scenario is one of hosts that all have had the lock called "lock" before.
+// Scenario returns a scenario whose hosts have all held the lock called "lock" before.
 func Scenario(actors ...func(*explore.Actor)) *explore.Scenario {
 	sc := &explore.Scenario{
 		Mount:       simnfs.Options{V4: true, MinAge: 30 * time.Second, MaxAge: time.Minute},
@@ -42,10 +42,10 @@ func Scenario(actors ...func(*explore.Actor)) *explore.Scenario {
 	return sc
 }
 
-// WhoWeAre costs more than a schedule.
+// WhoWeAre is cached because it costs more than a schedule.
 var WhoWeAre = sync.OnceValues(process.Self)
 
-// Source is the locks as the actor's host has them.
+// Source opens the locks on the actor's host.
 func Source(a *explore.Actor) (*fslock.Source, error) {
 	self, err := WhoWeAre()
 	if err != nil {
@@ -54,14 +54,14 @@ func Source(a *explore.Actor) (*fslock.Source, error) {
 	return fslock.Open(fslock.Options{Base: "/", FS: a.FS(), Self: OnHost(self, a.Host), Clock: a.Now})
 }
 
-// OnHost is a process of the same number on another host.
+// OnHost returns the identity of a process with the same number on another host.
 func OnHost(self process.Identity, name string) process.Identity {
 	host := "host" + name
 	self.Host, self.Machine, self.Boot = host, "machine of "+host, "boot of "+host
 	return self
 }
 
-// hadItBefore has the host's file system tested, and its client remember the names.
+// hadItBefore makes the host test its file system, and its client cache the names.
 func hadItBefore(a *explore.Actor) {
 	lease, err := TryOnce(a, "lock")
 	if err == nil {
@@ -85,7 +85,7 @@ func TryOnce(a *explore.Actor, name string) (source.Lease, error) {
 	return c.Try(context.Background())
 }
 
-// TokenIn is that of a record or a result.
+// TokenIn returns the token of a record or a result.
 func TokenIn(text []byte) string {
 	var told struct{ Token string }
 	at := bytes.IndexByte(text, '{')
@@ -96,16 +96,16 @@ func TokenIn(text []byte) string {
 		token, _, _ := bytes.Cut(rest, []byte(`"`))
 		return string(token)
 	}
-	_ = json.Unmarshal(text[at:], &told) // what is torn has none
+	_ = json.Unmarshal(text[at:], &told) // a truncated one has none
 	return told.Token
 }
 
-// Holder is whose lock the server has: his token, "" if it is free.
+// Holder returns the token of the server's current holder, "" if the lock is free.
 func Holder(w *explore.World, name string) string {
 	return TokenIn(w.Server.Content(".locks/" + name + "/" + name + ".locked"))
 }
 
-// Result is what the server has as the result of a name.
+// Result returns the server's result of a name.
 func Result(w *explore.World, name string) []byte {
 	return w.Server.Content(".multilock/groups/.locks/done/" + name)
 }

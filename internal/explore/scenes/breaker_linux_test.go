@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// looksOn watches the lock, breaks it if it is dead, and wants nothing itself.
+// looksOn watches the lock, and breaks it if it is dead, but does not acquire it.
 func looksOn(a *explore.Actor) {
 	c, err := observer(a)
 	if err != nil {
@@ -41,29 +41,28 @@ var (
 	workers     = flag.Int("workers", 1, "how many schedules of them are played at a time")
 )
 
-// Two contenders and one that only breaks: in the long form, each schedule with 3 preemptions and
-// 2 faults, in turn, that an hour allows.
+// Two contenders and one actor that only breaks: in the long form, each schedule with 3 preemptions and
+// 2 faults, in order, within an hour.
 // Rule: I1, I2, I3, I4, break
 func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
 	bounded(t, contest(contends, contends, looksOn), bounds{2, 0, false}, bounds{0, 1, false}, bounds{1, 1, true})
 }
 
-// Two contenders, which are breakers as well: the same.
+// The same with two contenders, which may also break.
 // Rule: I1, I2, I3, I4, break
 func TestExplorePair(t *testing.T) {
 	t.Parallel()
 	bounded(t, contest(contends, contends), bounds{1, 1, false})
 }
 
-// bounds are how far a scene is played.
+// bounds limit a search.
 type bounds struct {
 	preemptions, faults int
 	inTurn              bool
 }
 
-// bounded looks at each schedule within the bounds that are asked for, or else within some that
-// take little time.
+// bounded plays each schedule within the requested bounds, or within small ones that take little time.
 func bounded(t *testing.T, sc *explore.Scenario, within ...bounds) {
 	t.Helper()
 	alike(sc)

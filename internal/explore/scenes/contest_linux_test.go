@@ -20,14 +20,14 @@ const (
 	exploreBeat = locks.Beat
 )
 
-// contest is a scenario in which some want one lock, and break it if it is dead.
+// contest is a scenario in which actors compete for one lock, and break it if it is dead.
 func contest(contenders ...func(*explore.Actor)) *explore.Scenario {
 	sc := locks.Scenario(contenders...)
 	sc.Owns, sc.AtEnd = ownsTheLock, nothingIsLeft
 	return sc
 }
 
-// ownsTheLock says that the lock on the server is that of who believes to have it.
+// ownsTheLock checks that the actor that relies on the lock has it on the server.
 func ownsTheLock(w *explore.World, a *explore.Actor) string {
 	if found := locks.Holder(w, "lock"); found != a.Has {
 		return a.Name + " believes to have the lock, and the server has that of " + found
@@ -35,8 +35,8 @@ func ownsTheLock(w *explore.World, a *explore.Actor) string {
 	return ""
 }
 
-// nothingIsLeft says that the lock is free in the end, unless somebody crashed, or what was
-// to mend a fault met another; and that everybody had it in time.
+// nothingIsLeft checks that the lock is free in the end, unless an actor crashed, or the repair of a fault
+// met another fault; and that all actors had it in time.
 func nothingIsLeft(w *explore.World) {
 	crashed := slices.Contains(w.Met(), explore.Crash)
 	if !crashed && len(w.Met()) < 2 && locks.Left(w) {
@@ -45,23 +45,23 @@ func nothingIsLeft(w *explore.World) {
 	allInTime(w)
 }
 
-// allInTime says that all have ended as soon as they must.
+// allInTime checks that all actors have ended in time.
 func allInTime(w *explore.World) {
 	if late := w.Elapsed() - allowed(w); late > 0 {
 		w.Violate("I3: it took %s too long", late)
 	}
 }
 
-// What is excused after faults: see excuses.
+// The excuses after faults: see excuses.
 const (
-	silence  = 1 << iota // somebody was silent: a lock may be broken
-	unheard              // a request may have been carried out unknown to who made it
-	crashed              // something may be left
-	several              // and anything may
-	mendable             // it costs no more than a moment, as long as it is alone
+	silence  = 1 << iota // an actor sent no heartbeat: a lock may be broken
+	unheard              // a request may have been executed although it failed for its sender
+	crashed              // a lock may be left
+	several              // anything may be left
+	mendable             // a single fault that costs only a moment
 )
 
-// excuses says what the checks of a contest make of the past: nothingIsLeft, inTime, and those of package locks.
+// excuses returns the past for the checks of a contest: nothingIsLeft, inTime, and those of package locks.
 func excuses(w *explore.World) explore.Past {
 	past := explore.Past{Late: w.Elapsed() - allowed(w)}
 	for _, fate := range w.Met() {
@@ -85,18 +85,18 @@ func excuses(w *explore.World) explore.Past {
 	return past
 }
 
-// ages says of what anybody asks for the times: of a lock's directory, which is made in staging, for its signs of
-// life. What the base's directories say is only compared with what it was right before a touch,
-// for the server's clock; and the lock file's are for people.
+// ages reports for which objects times are read: for a lock's directory, which is created in staging, for its
+// heartbeats. Times of the base's directories are only compared with those right before a touch, for the
+// server's clock; and the lock file's are for people.
 func ages(made string) bool { return path.Dir(made) == "/.multilock/staging" }
 
-// alike has states of a contest told apart by what still counts. Of its first two actors, which are the
-// same, only one begins.
+// alike limits the state of a contest to what still matters. Of its first two actors, which are equal, only
+// one begins.
 func alike(sc *explore.Scenario) {
 	sc.Excuses, sc.Ages, sc.Alike, sc.Remembers = excuses, ages, 2, remembers
 }
 
-// remembers looks at the lock, which nobody has.
+// remembers inspects the lock, which is free.
 func remembers(a *explore.Actor) {
 	o, err := observer(a)
 	if err == nil {
@@ -107,7 +107,7 @@ func remembers(a *explore.Actor) {
 	}
 }
 
-// observer is who only looks, on the actor's host.
+// observer returns an observer on the actor's host.
 func observer(a *explore.Actor) (source.Observer, error) {
 	src, err := locks.Source(a)
 	if err != nil {
@@ -116,9 +116,9 @@ func observer(a *explore.Actor) (source.Observer, error) {
 	return src.Observe(context.Background(), "lock", source.StalePolicy{})
 }
 
-// allowed is what all of a contest may take: the turns of those who contend, and for each
-// fault the TTL and the window after which a lock is free again, and the pause of who stands
-// still. A reply that is lost once costs no more than a moment.
+// allowed returns the maximum duration of a contest: the holds of the contenders, and for each fault the TTL
+// and the window after which a lock is free again, and the pause. A single lost reply costs only a
+// moment.
 func allowed(w *explore.World) time.Duration {
 	const turn, mended = 14 * exploreBeat, exploreTTL + 3*exploreBeat
 	allowed := time.Duration(len(w.Actors())) * turn
@@ -135,7 +135,7 @@ func allowed(w *explore.World) time.Duration {
 	return allowed
 }
 
-// contender is one on the actor's host. Processes of one host live, whatever becomes of them.
+// contender returns a contender on the actor's host. Processes of one host always count as alive.
 func contender(a *explore.Actor) (source.Contender, error) {
 	src, err := locks.Source(a)
 	if err != nil {
@@ -148,7 +148,7 @@ func contenderOf(src *fslock.Source) (source.Contender, error) {
 	return src.Contend(context.Background(), "lock", locks.Claim, source.StalePolicy{})
 }
 
-// contends takes the lock and holds it for a moment, and stays for longer than a TTL.
+// contends acquires the lock, and holds it for a moment and for longer than a TTL.
 func contends(a *explore.Actor) { contendsFor(a, 1) }
 func stays(a *explore.Actor)    { contendsFor(a, 12) }
 
@@ -156,7 +156,7 @@ func contendsFor(a *explore.Actor, signs int) {
 	contendsDoing(a, func(lease source.Lease) { givesSigns(a, lease, signs) })
 }
 
-// contendsDoing takes the lock, does something with it, and releases it.
+// contendsDoing acquires the lock, calls during, and releases it.
 func contendsDoing(a *explore.Actor, during func(source.Lease)) {
 	c, err := contender(a)
 	for err != nil {
@@ -167,7 +167,7 @@ func contendsDoing(a *explore.Actor, during func(source.Lease)) {
 	contendsWith(a, c, 0, during)
 }
 
-// contendsWith rests after each look at the holder, if it is to.
+// contendsWith rests after each inspection of the holder, if rest is positive.
 func contendsWith(a *explore.Actor, c source.Contender, rest time.Duration, during func(source.Lease)) {
 	locks.Owner(ownsTheLock).Contends(a, c, rest, func(lease source.Lease) { inTime(a); during(lease) })
 }
@@ -176,8 +176,8 @@ func givesSigns(a *explore.Actor, lease source.Lease, signs int) {
 	locks.Owner(ownsTheLock).GivesSigns(a, lease, signs)
 }
 
-// inTime says that the lock of who crashed was free after a TTL and a window. What was left in
-// its directory is nobody's to wait for.
+// inTime checks that the lock of a crashed actor was free after a TTL and a window. Remains in its
+// directory do not delay anything.
 func inTime(a *explore.Actor) {
 	w := a.World()
 	if len(w.Actors()) == 2 && slices.Equal(w.Met(), []explore.Fate{explore.Crash}) && w.SinceCrash() > exploreTTL+3*exploreBeat {
@@ -214,7 +214,7 @@ func TestExploreAFault(t *testing.T) {
 	proven(t, sc.Exhaust(t, 20*time.Minute))
 }
 
-// A staged lock is private, but a fault in it may matter to others.
+// A staged lock is private, but a fault in it may matter to other actors.
 // Rule: I1, I3, stage
 func TestExploreStaging(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestExploreStaging(t *testing.T) {
 	sc.Private, sc.Preemptions, sc.Faults = nil, 0, 1
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	sc.Kinds, sc.Faults, sc.AtEnd = []explore.Fate{explore.Pause}, 2, nil
-	sc.Actors[1].Run = func(a *explore.Actor) { // comes when who stood still goes on
+	sc.Actors[1].Run = func(a *explore.Actor) { // begins when the paused actor continues
 		a.Sleep(sc.Pause)
 		contends(a)
 	}
@@ -240,7 +240,7 @@ func TestExploreAtRandom(t *testing.T) {
 	}
 }
 
-// Far beyond what is played whole: half of the schedules are made of those that have shown something new.
+// Far beyond the exhaustive bounds: half of the schedules are variations of those with new observations.
 // Rule: I1, I2, I3, I4
 func TestExploreGuided(t *testing.T) {
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestExploreGuided(t *testing.T) {
 	proven(t, sc.Guide(t, 1, drawn(2000)))
 }
 
-// Two wait, one for long: its staged lock is old when it gets the lock, and it is suspended then.
+// Two actors wait, one for long: its staged lock is old when it gets the lock, and it is suspended then.
 // Rule: I1, I2, arrival
 func TestExploreWaiters(t *testing.T) {
 	t.Parallel()
@@ -259,7 +259,7 @@ func TestExploreWaiters(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// A watcher sees each heartbeat, whatever it misses, and whichever process naps.
+// A watcher notices each heartbeat, whatever it misses, and whichever process naps.
 // Rule: I1, I2, heartbeat, silence, release
 func TestExploreStays(t *testing.T) {
 	t.Parallel()
@@ -273,7 +273,7 @@ func sample(t *testing.T, sc *explore.Scenario, schedules int) explore.Report {
 	return sc.Sample(t, 1, drawn(schedules))
 }
 
-// drawn are so many schedules; in the long form a hundred times as many.
+// drawn returns a number of schedules, a hundred times as many in the long form.
 func drawn(schedules int) int {
 	if *long {
 		schedules *= 100

@@ -12,14 +12,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// period is that of the cooking locks: shorter than somebody stands still who does, and longer than
-// he naps.
+// period is the period of the cooking locks: shorter than a pause, and longer than a nap.
 const period = locks.TTL
 
-// cell is a register that all share: all that it ever held.
+// cell is a shared register with all its values so far.
 type cell struct{ values [][]byte }
 
-// cellOf is the register as an actor has it. What went wrong on the way is in doubt.
+// cellOf is an actor's view of the register. The result of a failed request is in doubt.
 type cellOf struct{ actor *explore.Actor }
 
 func (c cellOf) Swap(_ context.Context, v []byte) (old []byte, n uint64, err error) {
@@ -50,7 +49,7 @@ func (c *cell) now() ([]byte, uint64) {
 	return c.values[len(c.values)-1], uint64(len(c.values))
 }
 
-// cooks takes a cooking lock on some register, and works until the end of it, or for a moment.
+// cooks acquires a cooking lock on some register, and holds it until its end, or for a moment.
 func cooks(open func(*explore.Actor) cooklock.Options, stays bool) func(*explore.Actor) {
 	return func(a *explore.Actor) {
 		opt := open(a)
@@ -79,7 +78,7 @@ func cooks(open func(*explore.Actor) cooklock.Options, stays bool) func(*explore
 	}
 }
 
-// hasCooked believes until its time is over, or it has given the lock back.
+// hasCooked relies on the lock until its time is over, or until it is released.
 func hasCooked(a *explore.Actor, lease source.Timed, stays bool) {
 	left := -lease.Ends().Elapsed()
 	a.Believe(time.Now().Add(left))
@@ -91,8 +90,8 @@ func hasCooked(a *explore.Actor, lease source.Timed, stays bool) {
 	a.Note("released: %v", err)
 }
 
-// onCells are registers in memory, which do what a register promises and nothing more: a swap takes
-// effect at most once, if late.
+// onCells uses registers in memory that guarantee no more than a register must: a swap takes effect at most
+// once, possibly late.
 func onCells(stays ...bool) *explore.Scenario {
 	sc := contest()
 	sc.Looks, sc.InTurn = false, true
@@ -103,11 +102,11 @@ func onCells(stays ...bool) *explore.Scenario {
 	}
 	sc.Facts, sc.Prepare, sc.Owns, sc.AtEnd, sc.Remember = func() any { return &cell{} }, nil, nil, cookedInTime, false
 	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Late}
-	sc.Delay = period + exploreBeat // when others may have watched for long enough
+	sc.Delay = period + exploreBeat // when other actors may have watched for long enough
 	return sc
 }
 
-// cookedInTime says that nobody waits for longer than each lock and each fault takes.
+// cookedInTime checks that no actor waits longer than each lock and each fault requires.
 func cookedInTime(w *explore.World) {
 	turns := len(w.Actors()) + len(w.Met())
 	if late := w.Elapsed() - time.Duration(turns)*(2*period+2*exploreBeat) - time.Duration(len(w.Met()))*w.Pause(); late > 0 {
@@ -115,8 +114,7 @@ func cookedInTime(w *explore.World) {
 	}
 }
 
-// No two work under a cooking lock at a time, whichever is suspended, and whatever becomes of its
-// swap.
+// No two actors hold a cooking lock at a time, whichever is suspended, and whatever happens to its swap.
 // Rule: none (docs/cooking.md)
 func TestExploreCook(t *testing.T) {
 	t.Parallel()
@@ -131,7 +129,7 @@ func TestExploreCook(t *testing.T) {
 	proven(t, sample(t, sc, 500))
 }
 
-// The same on results in a directory: a swap is a lock, and a result that is recorded under it.
+// The same with results in a directory: a swap is a lock, and a result that is recorded under it.
 // Rule: commit, outcome, silence
 func TestExploreCookOnLedger(t *testing.T) {
 	t.Parallel()

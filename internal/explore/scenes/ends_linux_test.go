@@ -13,10 +13,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// events are what happens to the lock in a schedule, in order.
+// events are the events of a lock in a schedule, in order.
 type events struct{ all []string }
 
-// tells takes the lock for a moment, and has everything that happens to it noted.
+// tells acquires the lock for a moment, and records its events.
 func tells(a *explore.Actor) {
 	note := func(what string, err error) {
 		a.Looks()
@@ -31,9 +31,8 @@ func tells(a *explore.Actor) {
 	note("ended", nil)
 }
 
-// What is not played comes to nothing else: with every schedule, and with those that are left
-// after what is remembered, all that can happen to the lock happens, and the server is left
-// alike.
+// Skipped schedules have no other outcome: with every schedule, and with those that Remember leaves, all
+// events of the lock occur, and the server has the same final states.
 // Rule: none (explorer)
 func TestExploreLeavesOutNoEnd(t *testing.T) {
 	t.Parallel()
@@ -59,7 +58,7 @@ func TestExploreLeavesOutNoEnd(t *testing.T) {
 	}
 }
 
-// endOf is the same whichever of the two that are alike is which.
+// endOf is the same after exchanging the two equal actors.
 func endOf(w *explore.World) string {
 	events := strings.Join(w.Facts.(*events).all, "; ")
 	swap := strings.NewReplacer("token A", "token B", "token B", "token A", "hostA", "hostB", "hostB", "hostA").Replace

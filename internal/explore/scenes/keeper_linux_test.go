@@ -13,13 +13,13 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// keeps has the lock with the keeper of the core, which renews it while something is done.
+// keeps holds the lock with the core's keeper, which renews it while during runs.
 func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 	return func(a *explore.Actor) {
 		for !a.Gone() {
 			lock, err := triesWith(a, multilock.Options{TTL: locks.TTL})
 			if err == nil {
-				defer lock.Detach() // the keeper of a crashed actor ends, too
+				defer lock.Detach() // the keeper of a crashed actor also ends
 			}
 			if !a.Gate("has asked") {
 				return
@@ -36,7 +36,7 @@ func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 	}
 }
 
-// triesWith tries once, and looks after a dead holder if that fails.
+// triesWith tries once, and breaks a dead holder's lock if that fails.
 func triesWith(a *explore.Actor, opt multilock.Terms) (*multilock.Lock, error) {
 	src, err := locks.Source(a)
 	if err != nil {
@@ -53,7 +53,7 @@ func triesWith(a *explore.Actor, opt multilock.Terms) (*multilock.Lock, error) {
 	return lock, err
 }
 
-// givesUp releases the lock. Whoever is told that he had it until then had it.
+// givesUp releases the lock. If the release succeeds, the actor had the lock until then.
 func givesUp(a *explore.Actor, lock *multilock.Lock) {
 	for tries := 0; a.Gate("releases") && tries < 5; tries++ {
 		wrong := ownsTheLock(a.World(), a)
@@ -79,7 +79,7 @@ func givesUp(a *explore.Actor, lock *multilock.Lock) {
 	}
 }
 
-// staysUnder stays for longer than a TTL, as long as it has the lock.
+// staysUnder holds the lock for longer than a TTL, unless it is lost.
 func staysUnder(a *explore.Actor, lock *multilock.Lock) {
 	for range 11 {
 		a.Sleep(exploreBeat + 170*time.Millisecond)
@@ -93,8 +93,8 @@ func staysUnder(a *explore.Actor, lock *multilock.Lock) {
 	}
 }
 
-// playedThreads is each order with one preemption, each with one fault, and some with two. In the long
-// form the faults are of all kinds, and both bounds are one larger.
+// playedThreads plays each order with one preemption, each schedule with one fault, and some with two. In the
+// long form the faults are of all kinds, and both bounds are one larger.
 func playedThreads(t *testing.T, sc *explore.Scenario) {
 	t.Helper()
 	more, drawn := 0, 100
@@ -109,7 +109,7 @@ func playedThreads(t *testing.T, sc *explore.Scenario) {
 	proven(t, sc.Sample(t, 1, drawn))
 }
 
-// threaded are scenes of actors with several goroutines.
+// threaded is a scenario of actors with several goroutines.
 func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 	sc := contest(programs...)
 	for i := range sc.Actors {
@@ -160,7 +160,7 @@ func onceUnder(a *explore.Actor, lock *multilock.Lock) {
 	}
 }
 
-// runsOnce is the job, which takes longer than a TTL: nobody else runs it, and it is not recorded.
+// runsOnce is the job, which takes longer than a TTL: no other actor runs it, and it has no result.
 func runsOnce(ctx context.Context, a *explore.Actor, f *facts) error {
 	if !a.Gate("begins the job") || ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -183,8 +183,8 @@ func runsOnce(ctx context.Context, a *explore.Actor, f *facts) error {
 	}
 }
 
-// A job that runs once, under a lock with its keeper: it does not begin when it is recorded, nor
-// while a valid holder runs it.
+// A job that runs once, under a lock with its keeper: it does not begin when it has a result, nor while a
+// valid holder runs it.
 // Rule: I7, validity, attempts
 func TestExploreOnce(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestExploreOnce(t *testing.T) {
 	playedThreads(t, sc)
 }
 
-// isRecorded says that a job is, if anybody is left.
+// isRecorded checks that the job has a result, if an actor is left.
 func isRecorded(w *explore.World) {
 	for _, a := range w.Actors() {
 		if !a.Crashed && locks.Result(w, "lock") == nil && len(w.Met()) < 2 {
@@ -202,19 +202,19 @@ func isRecorded(w *explore.World) {
 	}
 }
 
-// Two faults of heartbeats: one that was long under way counts from when it was begun, for a
-// holder that is silent after it. All else goes as usual.
+// Two faults of heartbeats: one that was in progress for long counts from its start, for a holder that sends
+// no more after it. Everything else is as usual.
 // Rule: I2, validity
 func TestExploreKeeperSigns(t *testing.T) {
 	t.Parallel()
 	sc := threaded(keeps(staysUnder), keeps(func(*explore.Actor, *multilock.Lock) {}))
 	sc.AtEnd, sc.Kinds, sc.Preemptions, sc.Faults = nil, []explore.Fate{explore.Pause, explore.Doze}, 0, 2
-	sc.Nap = 6*exploreBeat - 590*time.Millisecond // within its tenure
+	sc.Nap = 6*exploreBeat - 590*time.Millisecond // within its validity
 	sc.Private = func(r simnfs.Request) bool { return r.Kind != "touch" || r.Path != "/.locks/lock" }
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// verifies asks now and then whether a lock is held that nobody renews.
+// verifies checks now and then whether a lock without renewals is held.
 func verifies(a *explore.Actor) {
 	lock, err := triesWith(a, multilock.Detached{Options: multilock.Options{TTL: locks.TTL}})
 	if err != nil {
@@ -237,8 +237,8 @@ func verifies(a *explore.Actor) {
 	}
 }
 
-// Without a keeper nothing ends the validity of a lock. A verification does not confirm the lock
-// when its time is over, though it was held when the server was asked.
+// Without a keeper nothing ends the validity of a lock. A verification does not confirm the lock after its
+// time, even if it was held when the server was asked.
 // Rule: I4, validity
 func TestExploreVerify(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// forces breaks what lives, as a person may, who knows better or not.
+// forces breaks a live lock, as a person may.
 func forces(a *explore.Actor) {
 	c, err := contender(a)
 	for forced := 0; err == nil && forced < 2; {
@@ -25,8 +25,8 @@ func forces(a *explore.Actor) {
 	}
 }
 
-// A contender that acquires a lock had it, and a release that confirms it had it until then, even
-// where another breaks it by force.
+// A contender that acquires a lock had it, and a holder whose release succeeds had it until then, even if
+// another actor breaks it by force.
 // Rule: I4, release, loss, rename
 func TestExploreForce(t *testing.T) {
 	t.Parallel()
@@ -38,8 +38,8 @@ func TestExploreForce(t *testing.T) {
 	}
 }
 
-// acquiresFor tries once, and says whether another's lock is in place when it is told that its own
-// is. Who has had a lock for a moment only releases it without a look.
+// acquiresFor tries once, and checks that no other lock is on the server when the acquisition is confirmed. A
+// lock that was held only for a moment is released without a check.
 func acquiresFor(held time.Duration) func(*explore.Actor) {
 	return func(a *explore.Actor) { acquires(a, held) }
 }
@@ -60,7 +60,7 @@ func acquires(a *explore.Actor, held time.Duration) {
 	locks.Released(a, wrong, held, err)
 }
 
-// readsOn keeps the lock's file open for long, as somebody may who looks at it by hand.
+// readsOn keeps the lock's file open for long, as a person who inspects it may.
 func readsOn(a *explore.Actor) {
 	a.Sleep(exploreBeat / 2)
 	base, err := a.OpenDir("/")
@@ -75,7 +75,7 @@ func readsOn(a *explore.Actor) {
 	}
 }
 
-// A process on a waiter's host has the file of a dead lock open: the lock is free in time.
+// A process on a waiter's host has a dead lock's file open: the lock still becomes free in time.
 // Rule: I3, break
 func TestExploreReader(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestExploreReader(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// movesTheGroup is what a person may do who tidies up.
+// movesTheGroup moves the group, as a person who tidies up may.
 func movesTheGroup(a *explore.Actor) {
 	a.Sleep(exploreBeat)
 	base, err := a.OpenDir("/")
@@ -102,13 +102,13 @@ func movesTheGroup(a *explore.Actor) {
 	a.World().Facts.(*moves).moved = err == nil
 }
 
-// moves are how many signs of life were confirmed after the group was moved.
+// moves is how many heartbeats succeeded after the group was moved.
 type moves struct {
 	moved     bool
 	confirmed int
 }
 
-// staysWhere gives signs of life, and counts those that are confirmed.
+// staysWhere sends heartbeats, and counts those that succeed.
 func staysWhere(a *explore.Actor) {
 	lease, err := triesOnce(a)
 	for range 12 {
@@ -120,13 +120,13 @@ func staysWhere(a *explore.Actor) {
 			}
 		}
 		if a.Note("renewed: %v", err); f.confirmed > 7 {
-			a.World().Violate("I1: eight signs of life are confirmed after the group was moved")
+			a.World().Violate("I1: eight heartbeats are confirmed after the group was moved")
 		}
 	}
 }
 
-// A group is moved with a lock in it: others that come there find another, so its holder notices
-// by the eighth heartbeat.
+// A group is moved with a lock in it: other actors find another lock there, so its holder notices by the
+// eighth heartbeat.
 // Rule: heartbeat, loss
 func TestExploreMovedGroup(t *testing.T) {
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestExploreMovedGroup(t *testing.T) {
 	explored(t, sc, 1, 0)
 }
 
-// triesOnce asks for the lock, and does not wait for it.
+// triesOnce makes one attempt to acquire the lock.
 func triesOnce(a *explore.Actor) (lease source.Lease, err error) {
 	c, err := contender(a)
 	if err == nil {
@@ -146,9 +146,9 @@ func triesOnce(a *explore.Actor) (lease source.Lease, err error) {
 	return lease, err
 }
 
-// Where Python peers contend, a lock's directory is made before the rename. A contender that is
-// told "held" there, too, finds its own lock. (The guard that is left of a release which fails
-// half way is cleared after ten seconds: no such request fails here.)
+// With Python peers, a lock's directory is created before the rename. A contender that then gets "held" finds
+// its own lock. (A guard that remains from a half-failed release is cleared after ten seconds: no such
+// request fails here.)
 // Rule: python, I4
 func TestExploreLegacyPeers(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// aClone is a contender on a host that was copied while it ran, or booted anew: some of what
-// tells hosts apart is as on the other one, and the process that it names does not run here.
+// aClone is a contender on a host that was copied while it ran, or rebooted: its identity is partly that
+// of the other host, and the process that it names does not run here.
 func aClone(change func(self *process.Identity, name string)) func(*explore.Actor) {
 	return func(a *explore.Actor) {
 		self, err := locks.WhoWeAre()
@@ -28,7 +28,7 @@ func aClone(change func(self *process.Identity, name string)) func(*explore.Acto
 	}
 }
 
-// contendsAs contends from a source of its own.
+// contendsAs contends with a source of its own.
 func contendsAs(a *explore.Actor, opt fslock.Options, signs int) {
 	opt.Base, opt.FS, opt.Clock = "/", a, a.Now
 	src, err := fslock.Open(opt)
@@ -44,11 +44,11 @@ func contendsAs(a *explore.Actor, opt fslock.Options, signs int) {
 	contendsWith(a, c, 0, func(lease source.Lease) { givesSigns(a, lease, signs) })
 }
 
-// noProcess is larger than any number of a process.
+// noProcess is larger than any process number.
 const noProcess = 1 << 22
 
-// Copies of a machine agree in much, and one that was rebooted may still live elsewhere: of
-// another machine's processes nothing is known.
+// Copies of a machine share much of its identity, and a rebooted machine may still run elsewhere: nothing is
+// known about another machine's processes.
 // Rule: process-gone, silence, I1, I3
 func TestExploreClones(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestExploreClones(t *testing.T) {
 	}
 }
 
-// asksAProbe that calls everybody gone, and comes to break a while after it has asked.
+// asksAProbe uses a probe that reports every holder as gone, and breaks the lock a while after the probe.
 func asksAProbe(a *explore.Actor) {
 	src, err := locks.Source(a)
 	if err != nil {
@@ -92,7 +92,7 @@ func asksAProbe(a *explore.Actor) {
 	}
 }
 
-// A holder that misses a heartbeat, and that a probe calls gone, keeps its lock if it sends one
+// A holder that misses a heartbeat, and that a probe reports as gone, keeps its lock if it sends a heartbeat
 // before the lock is broken.
 // Rule: probe, I2
 func TestExploreProbe(t *testing.T) {
@@ -107,7 +107,7 @@ func TestExploreProbe(t *testing.T) {
 	proven(t, sc.Exhaust(t, time.Minute))
 }
 
-// standIn is a real process, which proves to live until it is ended.
+// standIn is a real process that proves to be alive until it is ended.
 type standIn struct{ cmd *exec.Cmd }
 
 func startStandIn(a *explore.Actor, env ...string) *standIn {
@@ -128,15 +128,15 @@ func (s *standIn) end() {
 	}
 }
 
-// jobFacts are what runs in a schedule.
+// jobFacts are the facts about the job in a schedule.
 type jobFacts struct {
 	token string
 	job   *standIn
 	shown bool // by its mark or its environment
 }
 
-// runsJob takes the lock with a process of its own, starts a job and marks it. It crashes at last,
-// if not before, and its job lives on.
+// runsJob acquires the lock with a process of its own, starts a job and marks it. It crashes in the end,
+// at the latest, and its job lives on.
 func runsJob(tell string) func(*explore.Actor) {
 	return func(a *explore.Actor) {
 		f := a.World().Facts.(*jobFacts)
@@ -179,7 +179,7 @@ func runsJob(tell string) func(*explore.Actor) {
 	}
 }
 
-// mayBreak breaks what is dead, and must not while the job of this host lives.
+// mayBreak breaks a dead lock, and must not do so while the job of this host lives.
 func mayBreak(a *explore.Actor) {
 	c, err := contender(a)
 	if err != nil {
@@ -201,9 +201,9 @@ func mayBreak(a *explore.Actor) {
 	}
 }
 
-// A job outlives its runner. Its host does not take the lock as long as the job lives, though the
-// runner is gone and the lock silent for longer than its TTL: whether the job is marked, or shows
-// by its environment alone.
+// A job outlives its runner. Its host does not acquire the lock as long as the job lives, although the runner
+// is gone and has sent no heartbeat for longer than the TTL: whether the job is marked, or only found by
+// its environment.
 // Rule: job
 func TestExploreJob(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
@@ -225,7 +225,7 @@ func TestExploreJob(t *testing.T) {
 			sc.Owns, sc.AtEnd, sc.Remember = nil, nil, false
 			sc.Kinds, sc.Preemptions, sc.Faults = []explore.Fate{explore.Crash}, 0, 1
 			proven(t, sc.Exhaust(t, 10*time.Minute))
-			sc.Preemptions, sc.Faults = 1, 0 // somebody looks while the mark is written
+			sc.Preemptions, sc.Faults = 1, 0 // another actor looks while the mark is written
 			proven(t, sc.Exhaust(t, 10*time.Minute))
 		})
 	}

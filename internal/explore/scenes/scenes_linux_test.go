@@ -12,14 +12,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// facts are what a run of a scene notes as it happens, to be compared with what actors are
-// told.
+// facts are the observations of a run, to compare with what the actors are told.
 type facts struct {
-	order     []string // tokens, as their locks came into place on the server
+	order     []string // tokens, in the order in which their locks were created on the server
 	drawn     map[string]uint64
-	committed string          // the last of those that were told so
-	refused   map[string]bool // were told that nothing is recorded
-	forgets   map[string]bool // have begun to forget
+	committed string          // the last one whose commit succeeded
+	refused   map[string]bool // tokens whose commit failed
+	forgets   map[string]bool // tokens whose holders have begun to delete the result
 	runs      context.Context //nolint:containedctx // of the job that was begun last; nil: none
 	runner    *explore.Actor
 }
@@ -30,7 +29,7 @@ func newFacts() any {
 
 func factsOf(w *explore.World) *facts { return w.Facts.(*facts) }
 
-// notesOrder has the facts know whose lock is in place.
+// notesOrder records whose lock is on the server.
 func notesOrder(w *explore.World) string {
 	f := factsOf(w)
 	if token := locks.Holder(w, "lock"); token != "" && !slices.Contains(f.order, token) {
@@ -39,13 +38,13 @@ func notesOrder(w *explore.World) string {
 	return ""
 }
 
-// later says that a lock was in place after another.
+// later reports whether a lock was created after another one.
 func (f *facts) later(token, than string) bool {
 	return slices.Index(f.order, token) > slices.Index(f.order, than)
 }
 
-// keepsResults says whether what was committed is there, until a later holder replaces or
-// forgets it, and whether nothing is of which it was said that it is not.
+// keepsResults checks that a committed result exists until a later holder replaces or deletes it, and that
+// none exists whose commit failed.
 func keepsResults(w *explore.World) string {
 	notesOrder(w)
 	f := factsOf(w)
@@ -63,7 +62,7 @@ func keepsResults(w *explore.World) string {
 	return "I7: what was committed is not there any more"
 }
 
-// sceneOf is a contest in which each does something with the lock.
+// sceneOf is a contest in which each actor does something with the lock.
 func sceneOf(work ...func(*explore.Actor, source.Lease)) *explore.Scenario {
 	sc := contest()
 	for i, during := range work {
@@ -76,7 +75,7 @@ func sceneOf(work ...func(*explore.Actor, source.Lease)) *explore.Scenario {
 	return sc
 }
 
-// reads looks for the result without the lock, as a run does first. It may be late.
+// reads reads the result without the lock, as a run does first. It may be outdated.
 func reads(a *explore.Actor) {
 	src, err := locks.Source(a)
 	if err != nil {
@@ -90,7 +89,7 @@ func reads(a *explore.Actor) {
 	}
 }
 
-// commits runs the job if it has not been run, and records that.
+// commits runs the job if it has no result, and records one.
 func commits(a *explore.Actor, lease source.Lease) {
 	f, ledger := factsOf(a.World()), lease.(source.Committer)
 	token, before := lease.Record().Token, f.committed
@@ -115,8 +114,8 @@ func commits(a *explore.Actor, lease source.Lease) {
 	}
 }
 
-// replaces records a result whatever there is, as who knows that there is none or that it is his
-// to replace. Who crashed before cannot keep him from it.
+// replaces records a result unconditionally, as if there were none or only its own. A holder that crashed
+// before cannot prevent that.
 func replaces(a *explore.Actor, lease source.Lease) {
 	f, token := factsOf(a.World()), lease.Record().Token
 	err := lease.(source.Committer).Commit(context.Background(), source.Result{Name: "lock", Token: token, Attempt: 1})
@@ -132,7 +131,7 @@ func replaces(a *explore.Actor, lease source.Lease) {
 	}
 }
 
-// forgets removes the result.
+// forgets deletes the result.
 func forgets(a *explore.Actor, lease source.Lease) {
 	f := factsOf(a.World())
 	f.forgets[lease.Record().Token] = true
@@ -148,8 +147,7 @@ func forgets(a *explore.Actor, lease source.Lease) {
 	}
 }
 
-// draws draws two fencing numbers: larger than those of all before, and smaller than those of
-// all after.
+// draws draws two fencing numbers: larger than all earlier ones, and smaller than all later ones.
 func draws(a *explore.Actor, lease source.Lease) {
 	f, token := factsOf(a.World()), lease.Record().Token
 	for range 2 {
@@ -167,8 +165,8 @@ func draws(a *explore.Actor, lease source.Lease) {
 	}
 }
 
-// waits asks a few times whether nothing is held, as a barrier does. Whoever believes all the
-// while that it asks is there.
+// waits polls a few times for vacancy, as a barrier does. It must notice an actor that relies on the lock
+// during the whole poll.
 func waits(a *explore.Actor) {
 	src, err := locks.Source(a)
 	for err != nil {
@@ -198,8 +196,8 @@ func believers(w *explore.World) (all []*explore.Actor) {
 	return all
 }
 
-// explored looks at each schedule within two bounds: of preemptions, and of a fault as well. In
-// the long form both have one preemption more, and as many are drawn of two faults.
+// explored plays each schedule within two bounds: with preemptions, and with a fault as well. The long form
+// adds one preemption to both, and draws as many schedules with two faults.
 func explored(t *testing.T, sc *explore.Scenario, preemptions, withFault int) {
 	t.Helper()
 	more := 0
@@ -214,7 +212,7 @@ func explored(t *testing.T, sc *explore.Scenario, preemptions, withFault int) {
 	proven(t, sample(t, sc, 300))
 }
 
-// A job that runs once: all later holders see its result, whatever crashes or is lost.
+// A job that runs once: all later holders see its result, despite any crash or loss.
 // Rule: commit, outcome, I7, I3
 func TestExploreLedger(t *testing.T) {
 	t.Parallel()
@@ -225,7 +223,7 @@ func TestExploreLedger(t *testing.T) {
 	}
 }
 
-// One process forgets a result, while another runs the job again.
+// One process deletes a result, while another runs the job again.
 // Rule: forget, I7
 func TestExploreForget(t *testing.T) {
 	t.Parallel()
@@ -257,7 +255,7 @@ func TestExploreBarrier(t *testing.T) {
 	explored(t, contest(contends, waits), 2, 0)
 }
 
-// Two processes of one host share what its kernel remembers.
+// Two processes of one host share its kernel's cache.
 // Rule: I1, I2, stale-names
 func TestExploreOneHost(t *testing.T) {
 	t.Parallel()
@@ -268,8 +266,8 @@ func TestExploreOneHost(t *testing.T) {
 	explored(t, sc, 2, 0)
 }
 
-// A rename that is carried out late comes while the holder is still there, and must not record
-// what was reported as not recorded.
+// A rename that is executed late, while the holder is still there, must not record what was reported as
+// not recorded.
 // Rule: commit, rename, I4, I7
 func TestExploreLate(t *testing.T) {
 	t.Parallel()

@@ -10,9 +10,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A server with an async export forgets what it had acknowledged, when it crashes and comes back.
-// Then there may be two holders, until the next heartbeat that is begun after that finds the
-// loss.
+// A server with an async export loses acknowledged changes in a crash. There may be two holders until the
+// next heartbeat that begins after the crash, which finds the loss.
 // Rule: I1, I2, heartbeat
 func TestExploreForgetfulServer(t *testing.T) {
 	t.Parallel()
@@ -27,8 +26,8 @@ func TestExploreForgetfulServer(t *testing.T) {
 	}
 }
 
-// A server that keeps times in whole seconds shows no change within one of them: a client goes on
-// trusting the name that it remembers.
+// A server with times in whole seconds shows no change within one second: a client continues to use its
+// cached name.
 // Rule: coarse-times, stale-names, I1, I2
 func TestExploreCoarse(t *testing.T) {
 	t.Parallel()
@@ -42,9 +41,9 @@ func TestExploreCoarse(t *testing.T) {
 	proven(t, alone.Exhaust(t, 10*time.Minute))
 }
 
-// A server that restarts is away for a while, in which a holder's lock stays valid, and then
-// refuses to open, rename or remove for a while; its clock may have been wrong before. A holder
-// that was cut off with all others is not dead.
+// A server that restarts is down for a while, during which a holder's lock stays valid, and then rejects
+// opens, renames and removals for a while; its clock may have been wrong before. A holder that was cut off
+// together with all others is not dead.
 // Rule: I1, I2, silence
 func TestExploreRestart(t *testing.T) {
 	t.Parallel()
@@ -53,19 +52,19 @@ func TestExploreRestart(t *testing.T) {
 	explored(t, sc, 2, 1)
 	private := sc.Private
 	sc.Nap, sc.Grace, sc.Private, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, nil, 0, 1
-	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read anew
+	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read again
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	whole := sc.Kinds
 	sc.Kinds, sc.Preemptions = []explore.Fate{explore.AwayAhead}, 1
 	sc.Private = func(r simnfs.Request) bool { return r.Path != "/.multilock/staging" && (private(r) || !r.Changes) }
-	proven(t, sc.Exhaust(t, 10*time.Minute)) // it is away while its clock is read
+	proven(t, sc.Exhaust(t, 10*time.Minute)) // it is down while its clock is read
 	sc.Kinds, sc.Private, sc.Preemptions = whole, nil, 0
 	sc.Actors[1].Run = drowses
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// drowses looks at the holder more rarely than that gives signs of life: what it saw of him
-// it has not watched.
+// drowses inspects the holder more rarely than the holder sends heartbeats, so it has not watched the earlier
+// ones.
 func drowses(a *explore.Actor) {
 	c, err := contender(a)
 	if err != nil {
@@ -75,8 +74,8 @@ func drowses(a *explore.Actor) {
 	contendsWith(a, c, 4*exploreBeat-time.Second/2, func(lease source.Lease) { givesSigns(a, lease, 1) })
 }
 
-// looksOften looks at the lock, and then, when the server's clock is soon to be read anew, twice for each sign
-// of life.
+// looksOften inspects the lock, and then, when the server's clock will soon be read again, twice per
+// heartbeat.
 func looksOften(a *explore.Actor) {
 	o, err := observer(a)
 	for looks := range 10 {
@@ -90,9 +89,9 @@ func looksOften(a *explore.Actor) {
 	}
 }
 
-// A server is away for less than a heartbeat, just when its clock is to be read anew, and comes
-// back with one that is ahead: a holder that was cut off with all others is not dead, though no
-// watcher has missed more than one sample, which is slow and not missing.
+// A server is down for less than a heartbeat interval, just when its clock is to be read again, and comes
+// back with a clock that is ahead. A holder that was cut off together with all others is not dead, even if
+// a watcher has missed only one sample, which is late and not missing.
 // Rule: silence, server-clock
 func TestExploreSlowSample(t *testing.T) {
 	t.Parallel()
@@ -102,8 +101,8 @@ func TestExploreSlowSample(t *testing.T) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
-// A server that restarts forgets what it has answered: a request of which the reply was lost is
-// carried out once more, a while later, when others may have come.
+// A server that restarts loses its reply cache: a request whose reply was lost is executed once more, a while
+// later, after other actors may have acted.
 // Rule: I1, I4, outcome
 func TestExploreAgain(t *testing.T) {
 	t.Parallel()
@@ -118,7 +117,7 @@ func TestExploreAgain(t *testing.T) {
 	}
 }
 
-// On a filesystem that one kernel has to itself nothing is remembered, and no reply lost.
+// On a filesystem that only one kernel uses nothing is cached, and no reply is lost.
 // Rule: I1, I2, I3
 func TestExploreLocal(t *testing.T) {
 	t.Parallel()
@@ -134,7 +133,7 @@ func TestExploreLocal(t *testing.T) {
 	explored(t, sc, 2, 0)
 }
 
-// BeeGFS and SMB replace no directory, not even an empty one: that is removed first.
+// BeeGFS and SMB replace no directory, not even an empty one: it is removed first.
 // Rule: rename, I3
 func TestExploreReplacesNothing(t *testing.T) {
 	t.Parallel()

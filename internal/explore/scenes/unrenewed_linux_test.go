@@ -11,13 +11,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// unrenewed is a lock that nobody renews: whose it is, and since when it is held at the least.
+// unrenewed is a lock without renewals: its holder, and the earliest start of the hold.
 type unrenewed struct {
 	token string
 	since time.Time
 }
 
-// takes the lock, breaking it where it is dead, and says when the attempt was begun.
+// takes acquires the lock, breaking it if it is dead, and returns when the attempt began.
 func takes(a *explore.Actor, claim source.Claim) (source.Lease, time.Time) {
 	ctx := context.Background()
 	src, err := locks.Source(a)
@@ -47,8 +47,8 @@ func takes(a *explore.Actor, claim source.Claim) (source.Lease, time.Time) {
 	return nil, time.Time{}
 }
 
-// A lock without renewals is held for its TTL, also by a contender that had to wait for it; what
-// was staged may be as old as half a heartbeat of another lock.
+// A lock without renewals is held for its TTL, also after waiting for it; staged files may be as old as half
+// a heartbeat interval of another lock.
 // Rule: arrival, silence
 func TestExploreUnrenewed(t *testing.T) {
 	t.Parallel()

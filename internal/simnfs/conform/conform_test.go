@@ -16,10 +16,10 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// moment is longer than the step of a kernel's clock.
+// moment is longer than the tick of a kernel's clock.
 const moment = 10 * time.Millisecond
 
-// A local file system is one kernel, and remembers nothing that is not true.
+// A local file system is one kernel, whose cache is always right.
 func TestLocalFilesystemAnswersAsSimulated(t *testing.T) {
 	root, err := vfs.OS{}.OpenDir(t.TempDir())
 	require.NoError(t, err)
@@ -56,12 +56,12 @@ func compare(root vfs.Dir, seed uint64) error {
 
 var remembers = simnfs.Options{MinAge: time.Hour, MaxAge: time.Hour}
 
-// mounts are so many of the same.
+// mounts returns n equal mount options.
 func mounts(n int, options simnfs.Options) []simnfs.Options {
 	return slices.Repeat([]simnfs.Options{options}, n)
 }
 
-// Simulated clients that forget now and then are explained by ones that may.
+// Simulated clients that drop cached data now and then are explained by clients that may.
 func TestWhatIsForgottenIsFound(t *testing.T) {
 	forgot := 0
 	for seed := range uint64(300) {
@@ -76,12 +76,12 @@ func TestWhatIsForgottenIsFound(t *testing.T) {
 	require.Positive(t, forgot)
 }
 
-// stale has a client learn that x is absent, another one make it, and the first look again.
+// stale makes a client find that x is absent, another one create it, and the first look again.
 func stale(do string) []conform.Step {
 	return []conform.Step{{Client: 0, Do: "statname", Name: "x"}, {Client: 1, Do: "mkdir", Name: "x"}, {Client: 0, Do: do, Name: "x"}}
 }
 
-// Answers that no client may give are refused, and said.
+// Impossible answers are rejected, with the step.
 func TestWrongAnswersAreRefused(t *testing.T) {
 	for do, refused := range map[string]string{"mkdir": "", "statname": "not a directory", "rmdir": "file exists"} {
 		players, tick := conform.Simulated(mounts(2, remembers))
@@ -94,7 +94,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 	}
 }
 
-// What is absent for a client may be there: it may have forgotten.
+// A name that is absent for a client may exist: it may have dropped its cache.
 func TestBothAnswersAreAllowed(t *testing.T) {
 	for _, allowed := range []string{"", syscall.ENOENT.Error()} {
 		players, tick := conform.Simulated(mounts(2, remembers))
@@ -105,7 +105,7 @@ func TestBothAnswersAreAllowed(t *testing.T) {
 	}
 }
 
-// The numbers of files and the times are compared, too.
+// Numbers of files and times are also compared.
 func TestWrongFilesAndTimesAreRefused(t *testing.T) {
 	program := []conform.Step{
 		{Do: "mkdir", Name: "x"}, {Do: "statname", Name: "x"}, {Do: "mkdir", Name: "y"}, {Do: "statname", Name: "x"}, {Do: "handle", Name: "x"}, {Do: "handle", Name: "y"},

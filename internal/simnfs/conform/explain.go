@@ -10,17 +10,17 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Explanation is why a kernel's answers are what simnfs allows.
+// Explanation is how simnfs can produce a kernel's answers.
 type Explanation struct {
-	Forgot int // how often a client must have forgotten what it could remember
+	Forgot int // how often a client must have dropped cached data
 	Tried  int // runs of the simulation
 }
 
-// mostTried bounds the search for one.
+// mostTried limits the search for an explanation.
 const mostTried = 200_000
 
-// Explain finds what the clients must have remembered and forgotten for these answers. The
-// error says which step has an answer that is not allowed.
+// Explain finds out what the clients must have cached and dropped to give these answers. The error is
+// about the first step whose answer is not possible.
 func Explain(program []Step, answers []Answer, mounts []simnfs.Options) (found Explanation, err error) {
 	doubts := doubts{}
 	best, why := -1, ""
@@ -56,7 +56,7 @@ func told(program []Step, answers []Answer, last int) string {
 	return b.String()
 }
 
-// doubts are the answers to whether a client has forgotten, in the order of the questions.
+// doubts are the choices whether a client has dropped its cache, in the order of the checks.
 type doubts struct{ given, taken []bool }
 
 func (d *doubts) forgot() bool {
@@ -66,7 +66,7 @@ func (d *doubts) forgot() bool {
 	return forgot
 }
 
-// next gives the next answers in order.
+// next advances to the next combination.
 func (d *doubts) next() bool {
 	for at := len(d.taken) - 1; at >= 0; at-- {
 		if !d.taken[at] {
@@ -77,10 +77,10 @@ func (d *doubts) next() bool {
 	return false
 }
 
-// epoch is when simulated programs begin; each step takes a second.
+// epoch is the start time of simulated programs; each step takes a second.
 var epoch = time.Unix(1_000_000_000, 0)
 
-// Simulated are clients of a new simulated server, and what lets a step's time pass.
+// Simulated returns clients of a new simulated server, and a function that advances the time by a step.
 func Simulated(mounts []simnfs.Options) (players []*Player, tick func()) {
 	now := epoch
 	server := simnfs.Serve(func() time.Time { return now })
@@ -111,15 +111,15 @@ func simulate(program []Step, answers []Answer, mounts []simnfs.Options, d *doub
 	return len(program), ""
 }
 
-// same matches what is numbered differently: files, and times.
+// same matches values that are numbered differently: files, and times.
 type same struct {
-	inodes  map[uint64]uint64 // a number may be given again on a real disk
+	inodes  map[uint64]uint64 // a real disk may reuse a number
 	handles map[vfs.Handle]vfs.Handle
 	theirs  map[vfs.Handle]bool
 	times   map[moment]time.Time
 }
 
-// moment is a step's, for one file: a step that changes two may do so at two moments.
+// moment is the time of a step for one file: a step that changes two files may do so at two times.
 type moment struct {
 	inode uint64
 	at    int64
@@ -129,7 +129,7 @@ func newSame() *same {
 	return &same{map[uint64]uint64{}, map[vfs.Handle]vfs.Handle{}, map[vfs.Handle]bool{}, map[moment]time.Time{}}
 }
 
-// differ says how an answer differs from the simulated one.
+// differ describes how an answer differs from the simulated one.
 func (s *same) differ(got, want Answer) string {
 	switch {
 	case got.Skipped != want.Skipped, got.Error != want.Error, got.Text != want.Text:
@@ -156,7 +156,7 @@ func (s *same) matches(got, want vfs.Handle) bool {
 	return got == had
 }
 
-// when matches times: the same of a file are the same, and later ones later.
+// when matches times: for one file, equal times must be equal and later ones later.
 func (s *same) when(inode uint64, got, want time.Time) bool {
 	if got.IsZero() || want.IsZero() {
 		return got.IsZero() == want.IsZero()
@@ -173,7 +173,7 @@ func (s *same) when(inode uint64, got, want time.Time) bool {
 	return true
 }
 
-// known is what is known for a key, and from now on the given value if that is nothing.
+// known returns the value of a key; a key without a value gets the given one first.
 func known[K, V comparable](m map[K]V, key K, value V) V {
 	if _, there := m[key]; !there {
 		m[key] = value

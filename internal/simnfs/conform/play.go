@@ -12,11 +12,11 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Answer is what a step came to.
+// Answer is the result of a step.
 type Answer struct {
-	Skipped  bool // nothing is open there, or nothing that others would see at once
+	Skipped  bool // nothing is open there, or other clients would not see the result at once
 	Error    string
-	Text     string // what was read, listed or described, but for what follows
+	Text     string // what was read, listed or described, except for the fields below
 	Inode    uint64
 	Handle   vfs.Handle
 	Modified time.Time
@@ -37,17 +37,17 @@ func (a Answer) String() string {
 	return strings.TrimSpace(fmt.Sprintf("ok %s #%d %x%s", a.Text, a.Inode, string(a.Handle), times))
 }
 
-// Player is one client that plays its steps.
+// Player is one client that executes its steps.
 type Player struct {
 	dirs  [dirs]vfs.Dir
 	files [files]vfs.File
-	plain [files]bool // what is written to it may not be on the server yet
+	plain [files]bool // its written data may not be on the server yet
 }
 
-// NewPlayer is one in a directory that it has just opened, and closes.
+// NewPlayer returns a player in a directory that was just opened. The player closes it.
 func NewPlayer(root vfs.Dir) *Player { return &Player{dirs: [dirs]vfs.Dir{root}} }
 
-// Close closes all that is open.
+// Close closes everything that is open.
 func (p *Player) Close() {
 	for i := range p.files {
 		p.closeFile(i)
@@ -66,7 +66,7 @@ func (p *Player) closeFile(i int) {
 	}
 }
 
-// Play makes the call of step number i.
+// Play executes step number i.
 func (p *Player) Play(i int, s Step) (a Answer) {
 	var err error
 	file := p.files[s.File]
@@ -85,7 +85,7 @@ func (p *Player) Play(i int, s Step) (a Answer) {
 	return a
 }
 
-// dir is what is open in a place, or the one in which everything happens.
+// dir returns the directory in a slot, or the main directory.
 func (p *Player) dir(place int) vfs.Dir {
 	if p.dirs[place] == nil {
 		place = 0
@@ -93,7 +93,7 @@ func (p *Player) dir(place int) vfs.Dir {
 	return p.dirs[place]
 }
 
-// bare is the system's own number in an error.
+// bare returns the system's error number in an error.
 func bare(err error) error {
 	if number := syscall.Errno(0); errors.As(err, &number) {
 		return number
@@ -157,7 +157,7 @@ func (p *Player) useDir(s Step, dir vfs.Dir, a *Answer) (err error) {
 	return err
 }
 
-// open takes the place of what is open there.
+// open replaces what is open in the step's slot.
 func (p *Player) open(s Step, dir vfs.Dir) (err error) {
 	var opened vfs.Dir
 	var file vfs.File
@@ -192,7 +192,7 @@ func (p *Player) open(s Step, dir vfs.Dir) (err error) {
 	return nil
 }
 
-// listed are the names in a directory; that of what is removed while it is open is any.
+// listed returns the names in a directory. A hidden file has the same name for all clients.
 func listed(dir vfs.Dir) (string, error) {
 	var names []string
 	err := dir.List(func(name string) bool {
@@ -220,7 +220,7 @@ func describe(a *Answer, stat func() (vfs.Info, error)) error {
 	return nil
 }
 
-// Play has clients play a program, with a moment before each step, and close what they have
+// Play makes clients execute a program, with a call of moment before each step, and closes what they have
 // open.
 func Play(program []Step, players []*Player, moment func()) (answers []Answer) {
 	for i, s := range program {

@@ -1,11 +1,9 @@
-// Package conform compares the clients of package simnfs with a real kernel's: the same
-// small programs, drawn from a seed, are run by both. Whatever the kernel answers must be
-// among what simnfs allows.
-//
-// A program is a list of steps, one after the other, each by one of some clients of a
-// directory. A simulated client may have forgotten something whenever it could remember it, and
-// so may a real one; which of both it was at each place is searched for, until the answers of
-// all steps are those of the kernel. Times and the numbers of files are compared, too, by who
+// Package conform compares the clients of package simnfs with a real kernel's: both run the same small
+// programs, drawn from a seed. Every answer of the kernel must be possible in simnfs.
+// A program is a sequence of steps, each by one of several clients of a directory. Both a simulated and a
+// real client may drop any cached data at any time. Package conform searches for the places where it was
+// dropped, until all simulated answers equal the kernel's. It also compares times and file numbers: by
+// which of them are equal, and which are later.
 // has the same, and which is later.
 package conform
 
@@ -15,8 +13,8 @@ import (
 	"strings"
 )
 
-// Step is one call of one client. Directories and files that it has open it has in places;
-// directory 0 is the one in which everything happens.
+// Step is one call of one client. A client keeps open directories and files in slots; directory 0 is the
+// main directory.
 type Step struct {
 	Client   int
 	Do       string
@@ -45,14 +43,14 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s: %s %d/%s", host, s.Do, s.Dir, s.Name)
 }
 
-// weights are how often each call is drawn.
+// weights are the relative frequencies of the calls.
 var weights = map[string]int{
 	"mkdir": 6, "rename": 7, "unlink": 5, "rmdir": 5, "touch": 2, "touchfile": 1, "stat": 4, "statname": 6, "cached": 2,
 	"handle": 2, "list": 2, "opendir": 6, "enter": 4, "open": 4, "make": 6, "append": 1, "create": 2, "read": 3, "write": 2,
 	"statfile": 2, "filehandle": 1, "close": 3,
 }
 
-// calls are those, each as often as it is to be drawn.
+// calls returns the calls, each repeated by its weight.
 func calls() (all []string) {
 	for _, call := range strings.Fields("mkdir rename unlink rmdir touch touchfile stat statname cached handle list opendir enter open make append create read write statfile filehandle close") {
 		for range weights[call] {

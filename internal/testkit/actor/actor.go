@@ -1,7 +1,6 @@
-// Package actor has a test binary play other processes: holders and contenders that are
-// killed, stopped, or on other hosts. A test tells such a process in one value what its
-// part is, and then, if it likes, gives it orders and hears its answers, a line of JSON
-// each.
+// Package actor runs a test binary as other processes: holders and contenders that are killed, stopped,
+// or on other hosts. A test passes its configuration to such a process in one value. After that it may
+// send orders and receive answers, each as a line of JSON.
 package actor
 
 import (
@@ -20,17 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an actor finds in its environment.
+// The environment variables of an actor.
 const (
 	roleVariable = "MULTILOCK_TEST_ROLE"
 	partVariable = "MULTILOCK_TEST_PART"
 )
 
-// Role is the role of this process, "" if it is the one that runs the tests.
+// Role returns the role of this process, "" for the process that runs the tests.
 func Role() string { return os.Getenv(roleVariable) }
 
-// Play is for a TestMain: in a process that has a role it plays that, and does not come
-// back.
+// Play is called by TestMain: in a process with a role it plays that role, and does not return.
 func Play(roles map[string]func() error) {
 	name := Role()
 	if name == "" {
@@ -47,13 +45,13 @@ func Play(roles map[string]func() error) {
 	os.Exit(0)
 }
 
-// Environ is the environment of a process that is to play a role.
+// Environ returns the environment of a process with a role.
 func Environ(role string) []string { return append(os.Environ(), roleVariable+"="+role) }
 
-// Part reads what Prepare was told.
+// Part decodes the value that was passed to Prepare.
 func Part(into any) error { return json.Unmarshal([]byte(os.Getenv(partVariable)), into) }
 
-// InputEnds is a context that ends with this process's input.
+// InputEnds returns a context that ends at EOF of this process's standard input.
 func InputEnds() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -63,7 +61,7 @@ func InputEnds() context.Context {
 	return ctx
 }
 
-// Obey does what is ordered, and answers, until the orders end.
+// Obey executes orders and writes answers, until the orders end.
 func Obey[Order, Answer any](orders io.Reader, answers io.Writer, do func(Order) Answer) error {
 	in, out := json.NewDecoder(orders), json.NewEncoder(answers)
 	for {
@@ -79,18 +77,18 @@ func Obey[Order, Answer any](orders io.Reader, answers io.Writer, do func(Order)
 	}
 }
 
-// Actor is the test's end of another process.
+// Actor is a test's handle of another process.
 type Actor struct {
 	*exec.Cmd
-	Input   io.WriteCloser // whose end tells most roles to end
+	Input   io.WriteCloser // closing it tells most roles to end
 	orders  *json.Encoder
 	answers *json.Decoder
 	wait    func() error
 }
 
-// Prepare makes a process that is to play a role, run by a command if one is given,
-// such as one that changes its user or its host. Before it is started anything about it
-// can be changed. Of one whose standard output is not set the test hears the answers.
+// Prepare makes a process for a role, run by the given command if there is one, such as a command that
+// changes its user or its host. The caller may change the process before the start. If its standard
+// output is not set, the test receives the answers.
 func Prepare(t testing.TB, role string, part any, by ...string) *Actor {
 	t.Helper()
 	told, err := json.Marshal(part)
@@ -98,13 +96,13 @@ func Prepare(t testing.TB, role string, part any, by ...string) *Actor {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	line := append(by, self)
-	a := &Actor{Cmd: exec.Command(line[0], line[1:]...)} //nolint:gosec // our own
+	a := &Actor{Cmd: exec.Command(line[0], line[1:]...)} //nolint:gosec // our own executable
 	a.Env = append(Environ(role), partVariable+"="+string(told))
 	a.Stderr = os.Stderr
 	return a
 }
 
-// Start starts it. It ends with the test, unless it does so before.
+// Start starts the process. It is killed after the test, at the latest.
 func (a *Actor) Start(t testing.TB) {
 	t.Helper()
 	theirs, input := pipe(t)
@@ -123,8 +121,8 @@ func (a *Actor) Start(t testing.TB) {
 	t.Cleanup(a.End)
 }
 
-// pipe is not one of package exec's: those are closed as soon as the process has ended,
-// though what it started may live, and what it has said may not be read yet.
+// pipe replaces package exec's pipes, which are closed when the process ends, although its children may
+// live, and its last output may be unread.
 func pipe(t testing.TB) (out, in *os.File) {
 	t.Helper()
 	out, in, err := os.Pipe()
@@ -133,19 +131,19 @@ func pipe(t testing.TB) (out, in *os.File) {
 	return out, in
 }
 
-// Wait waits for its end, as often as it is called, and from wherever.
+// Wait waits for the end of the process. It may be called repeatedly and concurrently.
 func (a *Actor) Wait() error { return a.wait() }
 
-// End kills it, as a crash would, and reaps it. It may have ended.
+// End kills the process, as a crash would, and reaps it. It may have ended before.
 func (a *Actor) End() { _, _ = a.Process.Kill(), a.Wait() }
 
-// Signal sends a signal, which must arrive.
+// Signal sends a signal, and requires success.
 func (a *Actor) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	require.NoError(t, a.Process.Signal(s))
 }
 
-// Tell gives an order without waiting for the answer.
+// Tell sends an order without waiting for the answer.
 func (a *Actor) Tell(t testing.TB, order any) {
 	t.Helper()
 	require.NoError(t, a.orders.Encode(order))
@@ -157,7 +155,7 @@ func (a *Actor) Hear(t testing.TB, into any) {
 	require.NoError(t, a.answers.Decode(into), "the process ended without an answer")
 }
 
-// patience ends what hangs. Nothing that works comes near it, on any machine.
+// patience is the timeout of calls that should not hang, far above any normal duration.
 const patience = 2 * time.Minute
 
 // within kills the process if f takes too long.

@@ -8,25 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunAs makes it the process of another user, who need not be able to reach the binary.
+// RunAs runs the process as another user, which need not have access to the binary.
 func (a *Actor) RunAs(uid uint32) {
 	a.Path = "/proc/self/exe"
 	a.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 }
 
-// Fate is what became of a process.
+// Fate is how a process ended or stopped.
 type Fate int32
 
-// The fates, by their numbers for waitid(2) (siginfo's si_code).
+// The fates have their numbers in waitid(2) (si_code in siginfo).
 const (
 	Exited  Fate = 1
 	Killed  Fate = 2
 	Stopped Fate = 5
 )
 
-// Await waits until the process has ended, or stopped, and says which. It stays a
-// zombie, or stopped. Orders are not needed for that: it is for what an actor does by
-// itself.
+// Await waits until the process has ended or stopped by itself, and returns which. It does not reap or
+// continue the process.
 func (a *Actor) Await(t testing.TB) (fate Fate) {
 	t.Helper()
 	a.within(func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// GoOn lets a stopped process go on, and requires that it comes to a good end.
+// GoOn continues a stopped process, and requires that it ends without an error.
 func (a *Actor) GoOn(t testing.TB) {
 	t.Helper()
 	a.Signal(t, syscall.SIGCONT)

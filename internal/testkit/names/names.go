@@ -1,5 +1,5 @@
-// Package names makes names for tests: pairs of different byte strings that a lossy step,
-// such as an encoding, a trim or a fold of case, would make one.
+// Package names makes names for tests: pairs of different byte strings that a lossy step, such as an
+// encoding, a trim or case folding, would make equal.
 package names
 
 import (
@@ -34,7 +34,7 @@ func draw(r *rand.Rand) string {
 	return b.String()
 }
 
-// change gives a name that is like another one.
+// change returns a name similar to another one.
 func change(r *rand.Rand, name string) string {
 	at := r.IntN(len(name))
 	switch r.IntN(8) {
@@ -43,7 +43,7 @@ func change(r *rand.Rand, name string) string {
 	case 1:
 		return strings.TrimSpace(name)
 	case 2:
-		return string([]rune(name)) // as package json would have it
+		return string([]rune(name)) // like package json
 	case 3:
 		return name + []string{"\r", " ", "\n", ".", "\u200b"}[r.IntN(5)]
 	case 4:

@@ -1,5 +1,5 @@
-// Package sweep has a fault strike at each operation of what is tested in turn: first at the
-// first one, then at the second, until there is no such operation.
+// Package sweep injects a fault at each operation of a test in turn: at the first, then at the second,
+// until the test has no further operation.
 package sweep
 
 import (
@@ -17,17 +17,16 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// exhaustive makes the sweeps meet every error at every operation, and crash or
-// stop after each operation as well as before the next one.
+// exhaustive makes the sweeps try every error at every operation, and crash or stop after each operation
+// as well as before the next one.
 var exhaustive = flag.Bool("exhaustive", false, "sweep with all errors, before and after each operation")
 
-// Exhaustive says whether nothing is to be left out.
+// Exhaustive reports whether sweeps must be complete.
 func Exhaustive() bool { return *exhaustive }
 
-// Operations calls run for each operation of a scene in turn, as many at a
-// time as width says, until a run ended without having met its fault: the scene
-// has no operation of that number. It also ends with a failure, wherever that was:
-// under -failfast nothing is run after one.
+// Operations calls run for each operation of a scenario in turn, width at a time, until a run ended
+// without reaching its fault: the scenario has no operation with that number. It also ends after a
+// failure of any test: under -failfast no further tests run.
 func Operations(t *testing.T, width int, run func(t *testing.T, n int) (ended bool)) {
 	t.Helper()
 	for first := 0; ; first += width {
@@ -44,9 +43,8 @@ func Operations(t *testing.T, width int, run func(t *testing.T, n int) (ended bo
 	}
 }
 
-// SideBySide runs a subtest for each case, all at the same time: most of the
-// time they wait for somebody's TTL, which has nothing to do with how many
-// processors there are. It returns how many were run.
+// SideBySide runs a subtest for each case, all at the same time: they mostly wait for a TTL, so the
+// number of processors does not matter. It returns how many were run.
 func SideBySide[T any](t *testing.T, cases []T, run func(*testing.T, T)) (ran int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -63,27 +61,26 @@ func SideBySide[T any](t *testing.T, cases []T, run func(*testing.T, T)) (ran in
 	return int(count.Load())
 }
 
-// Slots bounds how much goes on at a time: observers that do not get a processor
-// for long cannot tell a holder's silence from their own.
+// Slots limits concurrency: an observer that gets no processor for long cannot distinguish a holder's
+// missing heartbeats from its own delay.
 type Slots chan struct{}
 
-// Enter waits for a slot, and returns what gives it back.
+// Enter waits for a slot, and returns a function that releases it.
 func (s Slots) Enter() (leave func()) {
 	s <- struct{}{}
 	return func() { <-s }
 }
 
-// Fault is what strikes at an operation.
+// Fault is the fault that an operation meets.
 type Fault struct {
 	Phase faultfs.Phase
 	Errno syscall.Errno
 }
 
-// FaultsAt are what a client of a network file system may answer: nothing was
-// done, or it was done and the reply is lost; with the errors of a mount that
-// gives up (EIO, ETIMEDOUT), of a signal (EINTR), and of a call that was carried
-// out twice or met a handle that is gone (ENOENT, ESTALE). The errors of each
-// kind take turns, unless all are wanted.
+// FaultsAt returns what a client of a network file system may return for operation n: the operation had
+// no effect, or it had and the reply was lost; with the errors of a mount that gives up (EIO, ETIMEDOUT),
+// of a signal (EINTR), and of a call that was executed twice or met a stale handle (ENOENT, ESTALE).
+// The errors of each kind alternate, unless the sweep is exhaustive.
 func FaultsAt(n int) (all []Fault) {
 	doubt := []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR}
 	gone := []syscall.Errno{syscall.ENOENT, syscall.ESTALE}
@@ -99,22 +96,21 @@ func FaultsAt(n int) (all []Fault) {
 
 func (f Fault) String() string { return fmt.Sprintf("%s %s", f.Phase, unix.ErrnoName(f.Errno)) }
 
-// IsLie says of a fault that an operation was not carried out, or only asks, and answers
-// that what is there is gone. No honest server does that.
+// IsLie reports whether a fault means that an operation had no effect, or only reads, and returns that an
+// existing entry is gone. No correct server does that.
 func (f Fault) IsLie(kind string) bool {
 	if f.Errno != syscall.ENOENT && f.Errno != syscall.ESTALE {
 		return false
 	}
 	switch kind {
-	case "rename", "unlink", "rmdir": // carried out twice, they find nothing the second time
+	case "rename", "unlink", "rmdir": // executed twice, they find nothing the second time
 		return f.Phase == faultfs.Before
 	}
 	return true
 }
 
-// Phases are when to strike where nothing is answered. What is on disk after one operation
-// is what is there before the next, so that the second way is for those who do not believe
-// it.
+// Phases returns the phases in which to crash or stop. The state on disk after one operation is the same
+// as before the next, so only an exhaustive sweep tries both.
 func Phases() []faultfs.Phase {
 	if *exhaustive {
 		return []faultfs.Phase{faultfs.Before, faultfs.After}

@@ -16,19 +16,19 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Counter is a file with a number, to which no two may add at once.
+// Counter is a file with a number that two processes must not increment at the same time.
 type Counter string
 
-// NewCounter makes one in a directory, that every user may change.
+// NewCounter makes a counter in a directory, writable for every user.
 func NewCounter(t testing.TB, dir string) Counter {
 	t.Helper()
 	c := Counter(filepath.Join(dir, "counter"))
-	require.NoError(t, os.WriteFile(string(c), []byte("0"), 0o666)) //nolint:gosec // as said above
+	require.NoError(t, os.WriteFile(string(c), []byte("0"), 0o666)) //nolint:gosec // see above
 	return c
 }
 
-// Add adds one as often as it is told, each time under the lock, and in two steps that
-// would lose a count if somebody else were there.
+// Add increments the counter repeatedly, each time under the lock, and in two steps that would lose a
+// count if another process did the same.
 func (c Counter) Add(ctx context.Context, src source.Source, name string, rounds int) error {
 	for range rounds {
 		lock, err := multilock.Acquire(ctx, src, name, multilock.Options{TTL: time.Hour})
@@ -37,7 +37,7 @@ func (c Counter) Add(ctx context.Context, src source.Source, name string, rounds
 		}
 		number, err := c.Number()
 		if err == nil {
-			err = os.WriteFile(string(c), []byte(strconv.Itoa(number+1)), 0o666) //nolint:gosec // it is there
+			err = os.WriteFile(string(c), []byte(strconv.Itoa(number+1)), 0o666) //nolint:gosec // the file exists
 		}
 		if err := errors.Join(err, lock.Release(ctx)); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (c Counter) Add(ctx context.Context, src source.Source, name string, rounds
 	return nil
 }
 
-// Number is what was counted.
+// Number returns the count.
 func (c Counter) Number() (int, error) {
 	text, err := os.ReadFile(string(c))
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Counter) Number() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// Require checks that no count was lost.
+// Require requires that no count was lost.
 func (c Counter) Require(t testing.TB, want int) {
 	t.Helper()
 	number, err := c.Number()

@@ -22,20 +22,20 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// contested is the lock that a crew fights for.
+// contested is the lock for which a crew competes.
 const contested = "contested"
 
-// patience ends what is stuck. Nothing that works comes near it, on any machine.
+// patience is the timeout of calls that should not hang, far above any normal duration.
 const patience = 2 * time.Minute
 
-// Crew is worker processes that fight for one lock, while they are killed and stopped.
+// Crew is a set of worker processes that compete for one lock, while they are killed and stopped.
 type Crew struct {
 	testing.TB
-	Place   string // where the lock is: what the test's Play understands
+	Place   string // the location of the lock, in the form that the test's Play parses
 	TTL     time.Duration
-	Seed    uint64        // of what happens to whom, 0 for a new one
-	Lasts   time.Duration // for how long it works at least
-	Disturb func()        // what else goes wrong, at first and now and then; nil for nothing
+	Seed    uint64        // of the random events, 0 for a new one
+	Lasts   time.Duration // how long the crew works at least
+	Disturb func()        // an additional fault, at the start and now and then; may be nil
 
 	rng          *rand.Rand
 	history      *History
@@ -44,24 +44,24 @@ type Crew struct {
 	disturbed    bool
 }
 
-// member is a place in the crew; several processes fill it one after another.
+// member is a slot of the crew, filled by several processes one after another.
 type member struct {
 	*actor.Actor
 	shift
 	slot, life int
-	resume     time.Time // when it is to go on, zero if it runs
+	resume     time.Time // when to continue the process, zero if it runs
 }
 
-// shift is what one process is told.
+// shift is the configuration of one process.
 type shift struct {
-	Name  string // in the history, never used twice
-	Host  string // that it plays to be on, "" for the real one
+	Name  string // in the history, unique
+	Host  string // the host that it claims to be on, "" for the real one
 	Place string
 	TTL   time.Duration
 	Seed  uint64
 }
 
-// Play is the role "worker", of a process in a crew: it works until its input ends.
+// Play is the role "worker" for a process of a crew: it works until its input ends.
 func Play(open func(place string, self process.Identity) (source.Source, error)) error {
 	var s shift
 	if err := actor.Part(&s); err != nil {
@@ -82,7 +82,7 @@ func Play(open func(place string, self process.Identity) (source.Source, error))
 	return w.Work(actor.InputEnds())
 }
 
-// Work has a crew of a size take the lock so many times.
+// Work runs a crew of this size until it has acquired the lock this often.
 func (c *Crew) Work(size, turns int) {
 	c.Helper()
 	if c.Seed == 0 {
@@ -92,7 +92,7 @@ func (c *Crew) Work(size, turns int) {
 	c.rng, c.history = rand.New(rand.NewPCG(c.Seed, 0)), NewHistory(c, io.Discard)
 	for slot := range size {
 		m := &member{slot: slot}
-		if slot%2 == 1 { // every other one is on a host of its own: its death is only told by its silence
+		if slot%2 == 1 { // every other one is on a host of its own: only missing heartbeats show its death
 			m.Host = fmt.Sprint("host", slot)
 		}
 		c.members = append(c.members, m)
@@ -106,7 +106,7 @@ func (c *Crew) Work(size, turns int) {
 	c.history.Close(c)
 }
 
-// begin starts the next process in a place.
+// begin starts the next process of a member.
 func (c *Crew) begin(m *member) {
 	m.life++
 	m.shift = shift{Name: fmt.Sprintf("%d.%d", m.slot, m.life), Host: m.Host, Place: c.Place, TTL: c.TTL, Seed: c.rng.Uint64()}
@@ -115,8 +115,8 @@ func (c *Crew) begin(m *member) {
 	m.Start(c)
 }
 
-// trouble lasts until there were so many turns. The lock is stuck if there is none for
-// so long that its holder must be dead several times over.
+// trouble lasts until the lock was acquired this often. The lock is stuck if it is not acquired for
+// several times as long as a dead holder's lock stays held.
 func (c *Crew) trouble(turns int) {
 	began := time.Now()
 	for had, since := 0, began; had < turns || time.Since(began) < c.Lasts; Pause(c.Context(), UpTo(c.rng, c.TTL/2)) {
@@ -128,7 +128,7 @@ func (c *Crew) trouble(turns int) {
 	}
 }
 
-// round lets those go on whose time has come, and does something to somebody.
+// round continues the processes that are due, and disturbs one process.
 func (c *Crew) round() {
 	for _, m := range c.members {
 		if !m.resume.IsZero() && time.Now().After(m.resume) {
@@ -150,7 +150,7 @@ func (c *Crew) round() {
 	}
 }
 
-// pick chooses anybody, but every third time who was the last to get the lock.
+// pick chooses a random member, and every third time the last one that acquired the lock.
 func (c *Crew) pick() *member {
 	if c.rng.IntN(3) == 0 {
 		for _, e := range slices.Backward(c.history.All()) {
@@ -166,8 +166,8 @@ func (c *Crew) pick() *member {
 	return c.members[c.rng.IntN(len(c.members))]
 }
 
-// kill ends a process in the middle of what it does, and fills its place. One that had
-// ended by itself fails the test.
+// kill kills a running process, and starts another in its place. A process that had ended by itself fails
+// the test.
 func (c *Crew) kill(m *member) {
 	c.kills++
 	require.NoError(c, locktest.NewRecorder(c.history.In, m.Name).Record(locktest.Event{Kind: locktest.Killed}))
@@ -177,8 +177,8 @@ func (c *Crew) kill(m *member) {
 	c.begin(m)
 }
 
-// Judge requires that nobody has held what another one held, and that whoever comes
-// now gets the lock, through src, and a higher number than all. It returns the history.
+// Judge requires that no two processes held the lock at the same time, and that another acquisition
+// through src gets the lock and a higher number than all. It returns the history.
 func (c *Crew) Judge(src source.Source) []locktest.Event {
 	c.Helper()
 	events := c.history.All()

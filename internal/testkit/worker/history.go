@@ -13,9 +13,9 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// History gathers what all workers tell. They write into one pipe, each line with one
-// call, before they go on with what it tells of: so the lines are in the order of what
-// happened, none is torn, and as many as were read until now can be judged at any time.
+// History collects the events of all workers. They write to one pipe, each line with one call, before
+// they continue. So the lines are in the order of the events, no line is truncated, and the lines so far
+// can be judged at any time.
 type History struct {
 	In   *os.File
 	read sync.WaitGroup
@@ -24,7 +24,7 @@ type History struct {
 	events []locktest.Event
 }
 
-// NewHistory writes the lines to kept, too.
+// NewHistory makes a history that also writes its lines to kept.
 func NewHistory(t testing.TB, kept io.Writer) *History {
 	t.Helper()
 	out, in, err := os.Pipe()
@@ -53,14 +53,14 @@ func (h *History) add(e locktest.Event) {
 	h.events = append(h.events, e)
 }
 
-// All are the events so far.
+// All returns the events so far.
 func (h *History) All() []locktest.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.events[:len(h.events):len(h.events)]
 }
 
-// Close waits until all is read that the workers, who have ended, have written.
+// Close waits until all output of the workers was read. They must have ended.
 func (h *History) Close(t testing.TB) {
 	t.Helper()
 	require.NoError(t, h.In.Close())

@@ -1,6 +1,5 @@
-// Package worker is what processes do in a stress test or a soak: they take locks in
-// turns, stay for a while, draw fencing numbers, and tell of all that in a history, which
-// locktest.Check then judges.
+// Package worker is a process of a stress test: it acquires locks in turn, holds them for a while, draws
+// fencing numbers, and writes all that to a history, which locktest.Check judges.
 package worker
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Worker takes one lock after the other.
+// Worker acquires one lock after another.
 type Worker struct {
 	Source source.Source
 	Log    *locktest.Recorder
@@ -23,12 +22,12 @@ type Worker struct {
 	TTL    time.Duration
 	Poll   time.Duration // as in multilock.Options
 
-	kept []*multilock.Lock // that could not be given back
+	kept []*multilock.Lock // locks that could not be released
 }
 
-// Work goes on until over ends. That a lock cannot be had, is lost, or cannot be given
-// back, is what the faults around it are for: the history has it. An error is that of
-// writing the history.
+// Work acquires locks until over ends. A lock that is not acquired, lost, or not released is an expected
+// effect of the injected faults, and is only written to the history. The error is one of writing the
+// history.
 func (w *Worker) Work(over context.Context) error {
 	defer w.giveBack()
 	for Pause(over, UpTo(w.Rand, w.TTL/50)) {
@@ -39,13 +38,12 @@ func (w *Worker) Work(over context.Context) error {
 	return nil
 }
 
-// turn is one acquisition. It waits for as long as it takes: whether that is too long
-// others judge.
+// turn makes one acquisition without a time limit: the check of the history judges the duration.
 func (w *Worker) turn(over context.Context) error {
 	name, start := w.Names[w.Rand.IntN(len(w.Names))], locktest.Now()
 	lock, err := multilock.Acquire(over, w.Source, name, multilock.Options{TTL: w.TTL, Poll: w.Poll})
 	if over.Err() != nil && err != nil {
-		return nil //nolint:nilerr // nobody wants it any more
+		return nil //nolint:nilerr // the test is over
 	}
 	if err != nil {
 		return w.Log.Record(locktest.Event{Kind: locktest.Unsure, Name: name, Start: start})
@@ -74,7 +72,7 @@ func (w *Worker) inside(lock *multilock.Lock) error {
 		}
 		next := locktest.Now() + lock.Remaining()
 		if next < until+w.TTL/20 {
-			continue // it was not renewed since
+			continue // not renewed since
 		}
 		until = next
 		if err := w.Log.Note(lock, locktest.Renewed, 0); err != nil {
@@ -87,8 +85,7 @@ func (w *Worker) inside(lock *multilock.Lock) error {
 	return nil
 }
 
-// stay is short mostly, and at times long enough for the lock to live on nothing but its
-// renewals.
+// stay returns mostly a short time, and sometimes one so long that the lock must be renewed.
 func (w *Worker) stay() time.Duration {
 	switch w.Rand.IntN(10) {
 	case 0:
@@ -99,7 +96,7 @@ func (w *Worker) stay() time.Duration {
 	return UpTo(w.Rand, w.TTL/20)
 }
 
-// fence draws a number. That none could be drawn does not end the turn.
+// fence draws a number. A failure does not end the turn.
 func (w *Worker) fence(lock *multilock.Lock) error {
 	record := lock.Record()
 	e := locktest.Event{Kind: locktest.Fenced, Name: record.Name, Token: record.Token, Start: locktest.Now()}
@@ -115,8 +112,8 @@ func (w *Worker) fence(lock *multilock.Lock) error {
 	return w.Log.Record(e)
 }
 
-// release goes on until there is an answer, or for so long that others may have the lock.
-// What was not given back by then is when all is over: it keeps its directory open.
+// release retries until it succeeds, or until other processes may hold the lock. A lock that was not
+// released by then is released at the end, because it keeps its directory open.
 func (w *Worker) release(lock *multilock.Lock) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*w.TTL)
 	defer cancel()
@@ -137,16 +134,16 @@ func (w *Worker) release(lock *multilock.Lock) error {
 
 func (w *Worker) giveBack() {
 	for _, lock := range w.kept {
-		_ = lock.Release(context.Background()) // it may be lost by now
+		_ = lock.Release(context.Background()) // the lock may be lost by now
 	}
 }
 
-// UpTo is a random time of at most d.
+// UpTo returns a random duration of at most d.
 func UpTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(d) + 1))
 }
 
-// Pause waits, and says whether ctx has not ended.
+// Pause waits, and returns false if ctx has ended.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-// Package grouptest has lock groups in memory, for tests.
+// Package grouptest implements lock groups in memory, for tests.
 package grouptest
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Place is a lock group in memory, with a ledger. Tests say what is held and
-// which results there are; it counts what it is asked.
+// Place is a lock group in memory, with a ledger. Tests set which locks are held and
+// which results exist; Place counts the calls.
 type Place struct {
 	Mu      sync.Mutex
-	held    map[string][]multilock.Sighting // what the next looks see; the last stays
+	held    map[string][]multilock.Sighting // what the next inspections return; the last one repeats
 	results map[string]multilock.Result
 	Left    map[string]bool // empty directories
 	Rev     int             // the revision of the results
 	asked   map[string]int
 	Broken  []string
-	fail    map[string]error // what a call answers instead
+	fail    map[string]error // errors that calls return
 	Hang    <-chan struct{}  // calls hang until it is closed
 	Latency time.Duration    // of each call
 }
@@ -40,7 +40,7 @@ func NewPlace() *Place {
 	}
 }
 
-// Enter counts a call, and fails or hangs as the test wants.
+// Enter counts a call, and fails or hangs as the test configured.
 func (p *Place) Enter(call string) error {
 	p.Mu.Lock()
 	p.asked[call]++
@@ -65,7 +65,7 @@ func (p *Place) Fail(call string, err error) {
 	p.fail[call] = err
 }
 
-// Stall makes all calls hang for a while, from now on.
+// Stall makes all calls hang for a while, starting now.
 func (p *Place) Stall(d time.Duration) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Place) Hold(name string, sightings ...multilock.Sighting) {
 	p.held[name] = sightings
 }
 
-// take holds a name that nobody holds, as one sees then.
+// take marks a free name as held, with the given observation.
 func (p *Place) take(name string, seen multilock.Sighting) bool {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -224,7 +224,7 @@ func (o *observer) Force(context.Context) error { return errors.New("a barrier n
 
 func (o *observer) Close() error { return nil }
 
-// seen is somebody's lock in a state.
+// Seen is the observation of a lock held by a host, in a state.
 func Seen(state source.State, host string) multilock.Sighting {
 	s := multilock.Sighting{State: state, Why: "it is " + state.String(), Next: time.Second}
 	s.Record.Token = "token of " + host

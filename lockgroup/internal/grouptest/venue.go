@@ -16,10 +16,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Venue is a Place in which jobs can be run, with a history and a manifest.
+// Venue is a Place that can run jobs, with a history and a manifest.
 type Venue struct {
 	*Place
 	Mu       sync.Mutex
+	Shared   bool // other users can write the manifest
 	events   []source.Event
 	manifest [][]byte // its sections
 	tries    map[string]int
@@ -70,8 +71,27 @@ func (v *Venue) Publish(_ context.Context, manifest []byte) ([]byte, error) {
 	if v.manifest == nil {
 		v.manifest = [][]byte{manifest}
 	}
-	return v.manifest[0], err
+	return v.manifest[v.lastWhole()], err
 }
+
+// lastWhole returns the index of the last section that replaces those before it. The caller holds the mutex.
+func (v *Venue) lastWhole() (last int) {
+	for n, section := range v.manifest {
+		if bytes.HasPrefix(section, []byte(source.Whole)) {
+			last = n
+		}
+	}
+	return last
+}
+
+func (v *Venue) Grown(_ context.Context, known int) (bool, error) {
+	err := v.Enter("grown")
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
+	return len(v.manifest) > known, err
+}
+
+func (v *Venue) OnlyOurs() bool { return !v.Shared }
 
 func (v *Venue) Sections(context.Context, int) ([][]byte, error) {
 	err := v.Enter("read the manifest")
@@ -84,10 +104,10 @@ func (v *Venue) Continue(_ context.Context, known [][]byte, more []byte) (bool, 
 	err := v.Enter("continue the manifest")
 	v.Mu.Lock()
 	defer v.Mu.Unlock()
-	if len(v.manifest) == len(known) {
+	if slices.EqualFunc(v.manifest, known, bytes.Equal) {
 		v.manifest = append(v.manifest, more)
 	}
-	return bytes.Equal(v.manifest[len(known)], more), err
+	return len(v.manifest) > len(known) && bytes.Equal(v.manifest[len(known)], more), err
 }
 
 func (v *Venue) Retract(context.Context) error { return nil }
@@ -98,7 +118,7 @@ func (v *Venue) OpenManifest(context.Context) (io.ReadCloser, error) {
 	if v.manifest == nil {
 		return nil, fs.ErrNotExist
 	}
-	return io.NopCloser(bytes.NewReader(bytes.Join(v.manifest, nil))), nil
+	return io.NopCloser(bytes.NewReader(bytes.Join(v.manifest[v.lastWhole():], nil))), nil
 }
 
 func (v *Venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.StalePolicy) (source.Contender, error) {

@@ -1,5 +1,5 @@
-// Package fslocktest has what tests of locks on a filesystem share, wherever the
-// filesystem is. It is for tests only.
+// Package fslocktest has what tests of locks on a filesystem share, wherever the filesystem is. It is for
+// tests only.
 package fslocktest
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Fixture is what every lock on a filesystem promises. Place makes a directory for
-// locks, and next says how the next source there is to be opened: perhaps through
-// another host. A test must leave nothing in the staging directory.
+// Fixture declares what every lock on a filesystem guarantees. Place makes a directory for locks, and next
+// returns the options of the next source, which may be on another host. A test must leave nothing in the
+// staging directory.
 func Fixture(place func(t testing.TB) (next func() fslock.Options)) locktest.Fixture {
 	return locktest.Fixture{
 		Fences: true, Marks: true, Deaths: true,
@@ -41,7 +41,7 @@ func Open(t testing.TB, opt fslock.Options) *fslock.Source {
 	return src
 }
 
-// requireNoLeftovers looks when the test has closed its sources.
+// requireNoLeftovers runs after the test has closed its sources.
 func requireNoLeftovers(t testing.TB, next func() fslock.Options) {
 	t.Cleanup(func() {
 		opt := next()
@@ -54,7 +54,7 @@ func requireNoLeftovers(t testing.TB, next func() fslock.Options) {
 	})
 }
 
-// tree is all that is below a directory, for people.
+// tree lists everything below a directory, for the failure message.
 func tree(dir string) (names []string) {
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
 		names = append(names, strings.TrimPrefix(path, dir))

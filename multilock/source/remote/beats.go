@@ -8,15 +8,15 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// Beats is the Pulse of a store that counts heartbeats: each is a write to the lock's entry. It never
-// ends by itself: whether a holder is silent the observers find out.
+// Beats is the Pulse of a store that counts heartbeats: each is a write to the lock's entry. It
+// never expires; observers notice that heartbeats are missing.
 type Beats struct {
 	Store Store
 	// Wait keeps a ticket alive, and calls w.Tell when another attempt makes sense.
 	Wait func(w Wait) (stop func())
 
 	good atomic.Pointer[boottime.Instant]
-	stop func() // nil as long as nobody waits
+	stop func() // nil while not waiting
 }
 
 // Settle implements Pulse.
@@ -52,7 +52,7 @@ func (b *Beats) Beat(ctx context.Context, h *TableLease, limit time.Duration) (m
 	return true, nil
 }
 
-// Tainted implements Pulse: an attempt that arrives late takes nothing.
+// Tainted implements Pulse: an attempt that arrives late acquires nothing.
 func (b *Beats) Tainted() bool { return false }
 
 // Close implements Pulse.

@@ -8,46 +8,49 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ErrAgain says that something was not carried out because things had changed, and is worth another try.
-var ErrAgain = fmt.Errorf("it was tried again and again, in vain: %w", source.ErrPassing)
+// ErrAgain means that a request had no effect because of a concurrent change, and should be
+// retried.
+var ErrAgain = fmt.Errorf("repeated attempts failed: %w", source.ErrPassing)
 
-// MaxAgain bounds how often that is made.
+// MaxAgain is the maximum number of tries after ErrAgain.
 const MaxAgain = 4
 
-// Changes are those that a holder makes of what is stored under its lock, one at a time. Each has
-// a number, and asks for what the one before has left. So it is made once, however often it has to be
-// sent: one that was carried out without an answer finds its own number when it comes again, and one
-// that was delayed on the way cannot undo a later one.
+// Changes makes a holder's changes of what is stored under its lock, one at a time. Each change has
+// a number, and its condition is the revision that the previous change left (a source may use the
+// number of that change as the revision). So it takes effect once, however often it is sent: if its
+// reply was lost, it finds its own number when it is sent again, and a delayed request cannot undo
+// a later change.
 type Changes struct {
 	mu     sync.Mutex
 	stored Record
 	drawn  int64 // the number of the last change
-	left   int64 // what the last one that was made has left, as far as is known
+	left   int64 // the last revision that a change is known to have left
 }
 
-// NewChanges are those of a record that was stored, and has left something.
+// NewChanges returns the Changes of a record that was stored, and the revision that this left.
 func NewChanges(stored Record, left int64) *Changes { return &Changes{stored: stored, left: left} }
 
-// Change is one of them.
+// Change is one change.
 type Change struct {
-	Record Record // as it is then: its Step is the number of the change
-	Before int64  // what the change before has left, which this one asks for
-	Result []byte // the result that is stored with it, nil for none
-	Forget bool   // the result that there is goes with it
+	Record Record // the new record: its Step is the number of the change
+	Before int64  // the revision that the previous change left: the condition
+	Result []byte // a result to store, nil for none
+	Forget bool   // remove the stored result
 }
 
-// Shown is what one try to make a change has shown of the lock.
+// Shown is what one try of a change showed of the lock.
 type Shown struct {
-	Mine  bool  // it is this lease's
-	Step  int64 // the number of the last change that was made
-	Left  int64 // what that one has left, and the next one has to ask for
-	Done  bool  // of another's lock: something else shows that this change was made before
-	Doubt bool  // this try may have been carried out without an answer, or may still be
+	Mine  bool  // the lease holds the lock
+	Step  int64 // the number of the last change that took effect
+	Left  int64 // the revision that it left, the condition of the next change
+	Done  bool  // if not Mine: other data proves that this change took effect before
+	Doubt bool  // the reply was lost: this try may have taken effect, or may still do so
 }
 
-// Make makes a change, which set describes, and try makes if it finds what the change before has
-// left. It returns what this one has left. The error is that of the end of the lease,
-// source.ErrLost because of gone, or try's: with source.ErrUnsure if the change may have been made.
+// Make makes a change, which set describes. try makes it on the condition that the lock is as the
+// previous change left it. Make returns the revision that this change left. The error is that of an
+// ended lease, source.ErrLost with the cause gone, or try's: with source.ErrUnsure if the change
+// may have taken effect.
 func (c *Changes) Make(h *Holding, gone error, set func(*Change), try func(Change) (Shown, error)) (left int64, err error) {
 	if err := h.Ended(); err != nil {
 		return 0, err

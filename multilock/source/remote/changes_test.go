@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// store has the last change under a lock, and what becomes of the tries to make another one.
+// store is a lock's record, with the outcomes of the next tries to change it.
 type store struct {
 	mine bool
 	step int64
@@ -47,7 +47,7 @@ func (s *store) holder() (change func() error, h *remote.Holding) {
 	}, h
 }
 
-// What was not answered may have been made; and the next change finds what is there, whichever it was.
+// An unanswered change may have taken effect; the next change works in both cases.
 func TestChanges(t *testing.T) {
 	for _, fate := range []string{"dropped", "lost"} {
 		s := &store{mine: true, fate: []string{fate}}
@@ -71,7 +71,8 @@ func TestChanges(t *testing.T) {
 	require.Equal(t, source.ErrReleased, change())
 }
 
-// One that was sent again within a try, and found made when the lock was lost, was made.
+// If the reply to a change was lost, and a later try of it shows that the lock is lost but the
+// change was made, it succeeded.
 func TestChangeMadeBeforeTheLoss(t *testing.T) {
 	h := remote.NewHolding(source.Record{Name: "x", Token: "t"}, boottime.Now())
 	changes := remote.NewChanges(remote.Record{}, 7)
@@ -84,7 +85,7 @@ func TestChangeMadeBeforeTheLoss(t *testing.T) {
 	}
 }
 
-// Somebody else who changes it all the time is no reason to try for ever.
+// Concurrent changes do not cause endless retries.
 func TestChangesAgainAndAgain(t *testing.T) {
 	h := remote.NewHolding(source.Record{Name: "x", Token: "t"}, boottime.Now())
 	tries := int64(0)

@@ -10,34 +10,36 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Attempts is what an author writes for who wants a lock.
+// Attempts is what an author implements for contenders of a lock.
 type Attempts interface {
-	// See also says what is the contender's own: Seen.Ours, and Seen.Waiter.
+	// See also reports what belongs to the contender: Seen.Ours, and Seen.Waiter.
 	Lock
-	// Attempt makes one. The error is source.ErrHeld, or ErrAgain if another one makes sense at once,
-	// or Failed. What it has seen of the lock it may tell (Note).
+	// Attempt makes one attempt. The error is source.ErrHeld, ErrAgain if another attempt makes
+	// sense at once, or the one that Failed returns. It may report what it saw of the lock with
+	// Note.
 	Attempt(ctx context.Context) (source.Lease, error)
 }
 
-// Contender is one contender's attempts at one lock.
+// Contender makes one contender's attempts at one lock.
 type Contender struct {
 	*Observer
 	Claim    source.Claim
-	News     *News // what it hears while it waits, nil if it does not, or where nobody tells
+	News     *News // notifications; nil before it waits, and if the server has none
 	attempts Attempts
-	fresh    bool // what was seen last an attempt has shown
+	fresh    bool // Seen is from an attempt that no look has used yet
 }
 
-// NewContender is one that has made no attempt yet. The error is source.ErrInvalid for a bad name.
+// NewContender returns a contender without attempts. The error is source.ErrInvalid for a bad name.
 func NewContender(home Home, attempts Attempts, name string, claim source.Claim, policy source.StalePolicy) (*Contender, error) {
 	o, err := NewObserver(home, attempts, name, policy)
 	return &Contender{Observer: o, Claim: claim.By(home.Self()), attempts: attempts}, err
 }
 
-// Wake implements source.Contender where nobody tells.
+// Wake implements source.Contender for servers without notifications.
 func (c *Contender) Wake() <-chan struct{} { return nil }
 
-// Try implements source.Contender. While it waits and hears nothing, it asks nobody.
+// Try implements source.Contender. It sends no request while the contender waits and has received
+// no notification.
 func (c *Contender) Try(ctx context.Context) (source.Lease, error) {
 	if c.News.Quiet() {
 		return nil, source.ErrHeld
@@ -57,14 +59,14 @@ func (c *Contender) Try(ctx context.Context) (source.Lease, error) {
 // Acquire is the step that an attempt's errors name.
 const Acquire = "acquire"
 
-// Note takes in what an attempt has shown of the lock, which was begun at start.
+// Note records what an attempt that was begun at start has shown of the lock.
 func (c *Contender) Note(start boottime.Instant, seen Seen) {
 	c.note(start, seen)
 	c.fresh = true
 }
 
-// Failed is the error of an attempt that failed with one; in doubt, if it may have been carried out.
-// Who waits finds that out with the next one.
+// Failed returns the error of an attempt that failed; doubt means that it may have taken effect. A
+// waiter finds that out with its next attempt.
 func (c *Contender) Failed(err error, doubt bool) error {
 	if doubt && c.News == nil {
 		return errors.Join(source.ErrUnsure, err)
@@ -72,17 +74,19 @@ func (c *Contender) Failed(err error, doubt bool) error {
 	return err
 }
 
-// Acquired is the lease of a lock that was acquired with a record, and what that has left: see Changes.
+// Acquired returns the lease of a lock that was acquired with a record, and the revision that this
+// left: see Changes.
 func (c *Contender) Acquired(hold Hold, stored Record, since boottime.Instant, left int64) *Lease {
 	record := source.Record{Name: c.Name, Token: stored.Token, Claim: c.Claim, Prepared: stored.Prepared}
 	return &Lease{Holding: NewHolding(record, since), home: c.home, hold: hold, changes: NewChanges(stored, left)}
 }
 
-// justNow is how old may be what the attempt before a look has shown, and how far the server is more.
+// justNow is the maximum age of an attempt's observation for a look, in addition to the usual
+// duration of a request.
 const justNow = 20 * time.Millisecond
 
-// Look implements source.Observer. What the attempt just before has shown need not be asked for
-// again, and nobody is asked as long as there is no news of a holder who may be alive.
+// Look implements source.Observer. It reuses the observation of an attempt just before, and sends
+// no request while there is no notification and the holder may be alive.
 func (c *Contender) Look(ctx context.Context) (source.Sighting, error) {
 	fresh := c.fresh && c.Seen.at.Elapsed() < justNow+c.usual
 	c.fresh = false
@@ -97,8 +101,9 @@ func (c *Contender) Look(ctx context.Context) (source.Sighting, error) {
 	return c.sight(ctx), nil
 }
 
-// sight is what was seen, to a contender: finding an attempt of its own in place it reports the lock
-// as free, and the next Try takes it. One that is free is not had by who is not the first.
+// sight assesses the last observation for a contender. If the lock is held by an attempt of the
+// contender, it is reported as free, and the next Try takes it. If it is free but has an earlier
+// waiter, it is reported as held.
 func (c *Contender) sight(ctx context.Context) source.Sighting {
 	switch {
 	case c.Seen.Held && c.Seen.Ours:
@@ -109,8 +114,8 @@ func (c *Contender) sight(ctx context.Context) source.Sighting {
 	return c.Observer.sight()
 }
 
-// sightOf is a free lock that the first who waits is about to take. One that died here is taken out
-// of the line; elsewhere his time has to end.
+// sightOf reports a free lock that the first waiter is about to acquire. If that waiter died on
+// this host, its ticket is removed; otherwise the ticket has to expire.
 func (c *Contender) sightOf(ctx context.Context, first Waiter) source.Sighting {
 	c.Free()
 	r := first.Record
@@ -118,7 +123,7 @@ func (c *Contender) sightOf(ctx context.Context, first Waiter) source.Sighting {
 		first.Leave(ctx)
 	}
 	r.Token = ""
-	why := "it is free, and who waits for it comes first"
+	why := "it is free, and waiting processes come first"
 	if first.Why != "" {
 		why = "it is free, and " + first.Why
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// server is one lock, and what is answered of it.
+// server is one lock with preset replies.
 type server struct {
 	remote.Member
 	seen    remote.Seen
@@ -54,13 +54,13 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// held is a lock whose holder is elsewhere.
+// held is a lock with a holder on another host.
 func held(token string) remote.Seen {
 	r, _ := remote.DecodeRecord("nightly", []byte(remote.NewRecord(token, example).Encode()))
 	return remote.Seen{Held: true, Record: r, Sign: remote.Sign{Token: token}, Age: source.Unknown, Silence: source.Unknown}
 }
 
-// dead is one of which the server says so.
+// dead is such a lock whose heartbeat the server has expired.
 func dead(token string) remote.Seen {
 	seen := held(token)
 	seen.Lease = process.Gone
@@ -73,7 +73,7 @@ func (s *server) look(t *testing.T) source.Sighting {
 	return seen
 }
 
-// What is broken is what the last look has called dead, and history tells of it once.
+// Break breaks the lock that the last look has called dead, and records it once in the history.
 func TestBreak(t *testing.T) {
 	for name, c := range map[string]struct {
 		freed  remote.Freed
@@ -101,7 +101,7 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// An attempt that has met another holder shows nothing of whether that one lives.
+// An attempt that has found another holder shows nothing about whether that is alive.
 func TestBreakAfterAnAttempt(t *testing.T) {
 	s := newServer(t)
 	s.seen = dead("first")
@@ -116,7 +116,7 @@ func TestBreakAfterAnAttempt(t *testing.T) {
 	require.Empty(t, s.still)
 }
 
-// By force goes what was seen, dead or alive, and its caller tells of it.
+// Force breaks the lock that was seen, dead or alive, and leaves the history to its caller.
 func TestForce(t *testing.T) {
 	s := newServer(t)
 	require.ErrorIs(t, s.self.Force(t.Context()), source.ErrFree)
@@ -127,7 +127,8 @@ func TestForce(t *testing.T) {
 	require.Empty(t, s.told)
 }
 
-// Where the server's clock has dated all, the times go on from the answer; a look that failed shows nothing.
+// If the server's clock has dated everything, its times are extrapolated from the reply; a look
+// that failed shows nothing.
 func TestTimesOfAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -145,8 +146,8 @@ func TestTimesOfAHolder(t *testing.T) {
 	})
 }
 
-// A look asks nobody if the attempt right before it has shown that somebody holds the lock, or if that
-// was refused and nothing was heard since; but each look after that does, and if the holder seems dead.
+// A look sends no request if the attempt right before it has shown a held lock, or while a waiter
+// has received no notification. Without that it does, and always if the holder seems dead.
 func TestLookAfterAnAttempt(t *testing.T) {
 	s := newServer(t)
 	s.seen = held("t")
@@ -184,7 +185,8 @@ func TestLookAfterAnAttempt(t *testing.T) {
 	require.Equal(t, 3, s.looks)
 }
 
-// An attempt whose answer was lost is this contender's own: it sees the lock as free, and takes it.
+// After an attempt whose reply was lost, the contender recognises its own lock: it sees the lock as
+// free, and takes it.
 func TestOwnAttempt(t *testing.T) {
 	s := newServer(t)
 	s.seen = held("t")
@@ -196,7 +198,8 @@ func TestOwnAttempt(t *testing.T) {
 	require.Equal(t, errNoAnswer, s.self.Failed(errNoAnswer, true), "who waits finds out with the next one")
 }
 
-// A free lock is not had by who is not the first, and a first who died here is taken out of the line.
+// A contender that is not first does not get a free lock, and the ticket of a first waiter that
+// died on this host is removed.
 func TestFirstWhoWaits(t *testing.T) {
 	s := newServer(t)
 	left := 0
@@ -210,11 +213,11 @@ func TestFirstWhoWaits(t *testing.T) {
 	seen := s.look(t)
 	require.Equal(t, source.StateHeld, seen.State)
 	require.Empty(t, seen.Record.Token)
-	require.Equal(t, "it is free, and who waits for it comes first", seen.Why)
+	require.Equal(t, "it is free, and waiting processes come first", seen.Why)
 	require.Zero(t, left)
 	require.ErrorIs(t, s.self.Break(t.Context()), source.ErrHeld)
 	gone := self
-	gone.Start++ // the number is another process's by now
+	gone.Start++ // the pid belongs to another process by now
 	s.seen = remote.Seen{Waiter: waiter(gone)}
 	s.seen.Waiter.Why = "somebody is in the way"
 	require.Equal(t, "it is free, and somebody is in the way", s.look(t).Why)
@@ -223,7 +226,7 @@ func TestFirstWhoWaits(t *testing.T) {
 	require.Equal(t, source.StateFree, s.look(t).State)
 }
 
-// Attempts that have found things changed are made a few times, as long as there is time.
+// Attempts with ErrAgain are repeated a few times, unless the context has ended.
 func TestTryAgain(t *testing.T) {
 	s := newServer(t)
 	attempts := 0
@@ -242,7 +245,7 @@ func TestTryAgain(t *testing.T) {
 	require.Equal(t, remote.MaxAgain+1, attempts)
 }
 
-// hold answers as it is told.
+// hold is a Hold with preset replies.
 type hold struct {
 	freed remote.Freed
 	err   error
@@ -259,8 +262,8 @@ func (h *hold) Write(_ context.Context, _ string, c remote.Change) (remote.Shown
 	return remote.Shown{Mine: h.mine, Step: -1, Left: c.Before}, h.err
 }
 
-// A release without an answer is made once more; that there is nothing to be released is a success
-// then, unless the lock was broken.
+// A release whose reply was lost is repeated. If the lock is gone then, the release succeeded,
+// unless the lock was broken.
 func TestRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		freed []remote.Freed
@@ -296,7 +299,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// What is asked of a lock that is not this lease's is answered with the loss, and an error leaves it open.
+// A request for a lock that is no longer this lease's fails with ErrLost. After other errors the
+// lease may still hold it.
 func TestAskedWhileItIsHeld(t *testing.T) {
 	h := &hold{}
 	l := newServer(t).self.Acquired(h, remote.NewRecord("t", example), boottime.Now(), 0)

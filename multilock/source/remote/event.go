@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// DecodeEvents are the events of a JSON list since a moment. A list that cannot be understood has
-// none.
+// DecodeEvents returns the events of a JSON list since a moment. A list that cannot be decoded has
+// no events.
 func DecodeEvents(text []byte, since time.Time) []source.Event {
 	var events []source.Event
 	if json.Unmarshal(text, &events) != nil {
@@ -19,14 +19,14 @@ func DecodeEvents(text []byte, since time.Time) []source.Event {
 	return slices.DeleteFunc(events, func(e source.Event) bool { return e.Time.Before(since) })
 }
 
-// EventList is some events that are stored together.
+// EventList is a list of events that are stored together.
 type EventList struct {
 	Text []byte // as JSON
 	Last time.Time
 	n    int
 }
 
-// EncodeEvents gives events in lists of a number at most, and fewer if they are longer than a size.
+// EncodeEvents splits events into lists of at most a number of events, and a size in bytes.
 func EncodeEvents(events []source.Event, most, size int) (lists []EventList, err error) {
 	for _, e := range events {
 		text, err := json.Marshal(e.Bounded())
@@ -49,7 +49,7 @@ func EncodeEvents(events []source.Event, most, size int) (lists []EventList, err
 	return lists, nil
 }
 
-// Latest is the time of the last of some events, 1970 if there are none.
+// Latest returns the time of the latest event, 1970 if there is no event.
 func Latest(events []source.Event) time.Time {
 	last := time.UnixMilli(0)
 	for _, e := range events {
@@ -60,11 +60,11 @@ func Latest(events []source.Event) time.Time {
 	return last
 }
 
-// unordered is how many events are kept back, because hosts write a little out of order.
+// unordered is the size of the window for sorting: hosts write slightly out of order.
 const unordered = 256
 
-// InOrder tells a history that is read in parts, which are nearly in the order of time: next gives
-// no events once there are no more.
+// InOrder sorts a history that is read in parts, which are nearly in the order of time. next
+// returns no events at the end.
 func InOrder(next func() ([]source.Event, error)) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
 		var known []source.Event

@@ -28,20 +28,20 @@ type Store struct {
 	mu       sync.Mutex
 	entries  map[string]remote.Entry
 	revision int64                  // of the last transaction
-	waiting  map[string]remote.Wait // by their tickets
-	passed   time.Duration          // by its clock, for tests
+	waiting  map[string]remote.Wait // by ticket
+	passed   time.Duration          // simulated time, for tests
 }
 
 func newStore() *Store {
 	return &Store{entries: map[string]remote.Entry{}, waiting: map[string]remote.Wait{}}
 }
 
-// Source is the locks of a group.
+// Source has the locks of a group.
 type Source struct{ remote.Table }
 
 var _ remote.Abilities = (*Source)(nil)
 
-// Open opens them. A list has up to 5 parts of 3 bytes, to have more than one in tests.
+// Open returns the source. A list has up to 5 parts of 3 bytes, so that tests use more than one.
 func Open(store remote.Store) (*Source, error) {
 	member, err := remote.Options[string]{Group: "night"}.Join("memory")
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) Apply(_ context.Context, t remote.Txn) (a remote.Applied, err er
 	return a, nil
 }
 
-// fails says whether a condition does not hold.
+// fails reports whether a condition does not hold.
 func (s *Store) fails(c remote.Cond) bool {
 	e, there := s.entries[c.Key]
 	switch c.Field {
@@ -136,7 +136,7 @@ func (s *Store) read(r remote.Range) (found []remote.Entry) {
 	return found
 }
 
-// feed reads all that is there anew.
+// feed reads everything again each time.
 type feed struct {
 	*Store
 	below, from string
@@ -162,10 +162,10 @@ func (f *feed) Next(context.Context) (news []remote.Entry, err error) {
 // Close implements remote.Feed.
 func (f *feed) Close() error { return nil }
 
-// Removals implements remote.Store: none are reported.
+// Removals implements remote.Store. It is not supported.
 func (s *Store) Removals(string, bool) (news <-chan struct{}, stop func()) { return nil, func() {} }
 
-// Stop implements remote.Store: a holder hangs on nothing but its entry.
+// Stop implements remote.Store: a holder depends on nothing but its entry.
 func (s *Store) Stop(int64) {}
 
 // OpError implements remote.Store.
@@ -178,12 +178,12 @@ func (s *Store) Pulse(context.Context, time.Duration) remote.Pulse {
 	return &remote.Beats{Store: s, Wait: s.wait}
 }
 
-// wait tells a waiter of everything that is removed.
+// wait notifies a waiter of every removal.
 func (s *Store) wait(w remote.Wait) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[w.Ticket] = w
-	w.Tell() // something may have been removed before
+	w.Tell() // an entry may have been removed before
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Store) wait(w remote.Wait) (stop func()) {
 	}
 }
 
-// TestExample has the source pass what each has to pass.
+// TestExample runs the tests that every source must pass.
 func TestExample(t *testing.T) {
 	locktest.Run(t, locktest.Fixture{
 		Fences: true, Marks: true, Deaths: true,
@@ -216,7 +216,7 @@ func open(t testing.TB, store remote.Store) *Source {
 	return src
 }
 
-// TestPageShowsTheExample: what docs/sources.md shows is what was tested above.
+// TestPageShowsTheExample checks that docs/sources.md shows the tested code.
 func TestPageShowsTheExample(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "sources.md"))
 	require.NoError(t, err)

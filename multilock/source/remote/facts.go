@@ -2,22 +2,22 @@ package remote
 
 import "context"
 
-// Facts are what a server says about itself. They are asked for once, before anything is entrusted to
-// it, by one at a time.
+// Facts are the properties of a server. They are requested once, before the first other request, by
+// one goroutine at a time.
 type Facts[F any] struct {
-	asking chan struct{} // holds a token while nobody asks
+	asking chan struct{} // a mutex: holds a token while unlocked
 	facts  F
 	known  bool
 }
 
-// NewFacts are not known yet.
+// NewFacts returns Facts that are not known yet.
 func NewFacts[F any]() *Facts[F] {
 	f := &Facts[F]{asking: make(chan struct{}, 1)}
 	f.asking <- struct{}{}
 	return f
 }
 
-// Learn asks for the facts if they are not known, and then has more done with them.
+// Learn requests the facts if they are not known, and then calls more with them.
 func (f *Facts[F]) Learn(ctx context.Context, ask func() (F, error), more ...func(*F) error) (F, error) {
 	var none F
 	select {

@@ -7,7 +7,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Holding is the part of a lease that asks nobody, for embedding: whose it is, and how it ended.
+// Holding is the part of a lease that sends no requests, for embedding: its record, and how it
+// ended.
 type Holding struct {
 	record source.Record
 	since  boottime.Instant
@@ -17,8 +18,8 @@ type Holding struct {
 	ends  []func()
 }
 
-// NewHolding is that of a lock which was acquired with a record. Silence counts from a moment
-// before.
+// NewHolding returns the Holding of an acquired lock. since is a moment before the acquisition,
+// from which the validity counts.
 func NewHolding(r source.Record, since boottime.Instant) *Holding {
 	return &Holding{record: r, since: since}
 }
@@ -29,14 +30,14 @@ func (h *Holding) Record() source.Record { return h.record }
 // Since implements source.Lease.
 func (h *Holding) Since() boottime.Instant { return h.since }
 
-// Ended is why the lease has ended, nil if it has not.
+// Ended returns why the lease has ended, nil if it has not.
 func (h *Holding) Ended() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
 }
 
-// End ends the lease, and returns why. The first reason stays.
+// End ends the lease, and returns why. The first reason is kept.
 func (h *Holding) End(why error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +50,7 @@ func (h *Holding) End(why error) error {
 	return why
 }
 
-// OnEnd has something ended together with the lease.
+// OnEnd registers a function to be called when the lease ends.
 func (h *Holding) OnEnd(end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +60,7 @@ func (h *Holding) OnEnd(end func()) {
 	h.ends = append(h.ends, end)
 }
 
-// Lost is the error that the lock is not this lease's any more.
+// Lost returns the error that the lease no longer holds the lock.
 func (h *Holding) Lost(why error) error {
 	return &source.LostError{Name: h.record.Name, Silence: h.since.Elapsed(), Err: why}
 }

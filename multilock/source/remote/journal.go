@@ -12,31 +12,35 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The history of a group is entries that never change: history/GROUP/MILLISECONDS-TOKEN, with a few events
-// each, and the time of the latest by the clock of the host that wrote it.
+// The history of a group is entries that never change: history/GROUP/MILLISECONDS-TOKEN, with a few
+// events each, and the time of the latest by the clock of the host that wrote it.
 //
-// The age of an entry does not depend on the clock of any host, which may be months ahead: the server counts
-// days. A day is an entry that ends by itself after 24 hours, or is as old by the server's clock. The first
-// write after that begins another day, and adds a mark. Entries older than N marks are N days old, at least.
+// The age of an entry does not depend on the clock of any host, which may be months ahead: the
+// server counts days. A day is an entry that expires after 24 hours, or is as old by the server's
+// clock. The first write after that begins another day, and adds a mark. Entries older than N marks
+// are at least N days old.
 
 const (
-	// mostEvents are those of one entry, and fewer if they are longer than a value may be.
-	mostEvents = 64
-	// kept is for how long the history is kept at least.
+	// maxEvents is the maximum number of events in an entry; the maximum size of a value may allow
+	// fewer.
+	maxEvents = 64
+	// kept is the minimum time for which the history is kept.
 	kept = 90 * day
 	day  = 24 * time.Hour
-	// pageSize is how many entries are read at a time, and mostWrites how many a transaction may make.
-	pageSize   = 500
-	mostWrites = 100
+	// pageSize is how many entries are read at a time, and maxWrites the maximum number of writes
+	// in a transaction.
+	pageSize  = 500
+	maxWrites = 100
 )
 
-// Record implements source.Journal. Keys are drawn before, so a request that is repeated writes nothing twice.
+// Record implements source.Journal. Keys are generated in advance, so a repeated request writes
+// nothing twice.
 func (t *Table) Record(ctx context.Context, events []source.Event) error {
 	if t.silent || len(events) == 0 {
 		return nil
 	}
 	const op = "write the history"
-	lists, err := EncodeEvents(events, mostEvents, t.limits.Value)
+	lists, err := EncodeEvents(events, maxEvents, t.limits.Value)
 	if err != nil {
 		return t.Named(ctx, op, events[0].Name, err)
 	}
@@ -55,10 +59,10 @@ func (t *Table) Record(ctx context.Context, events []source.Event) error {
 	return nil
 }
 
-// today is the key of an entry that is there for a day.
+// today is the key of an entry that exists for a day.
 func (t *Table) today() string { return t.key(dayKind, "now") }
 
-// marks is what the marks of the days begin with.
+// marks is the prefix of the marks of the days.
 func (t *Table) marks() string { return t.key(dayKind, "mark") + separator }
 
 // beginDay also removes old entries. If it fails, the next writer does it.
@@ -76,12 +80,12 @@ func (t *Table) beginDay(ctx context.Context, over *Entry) {
 	}
 }
 
-// historyKey is what the keys of a moment begin with, and later ones come after.
+// historyKey is the prefix of the keys of a moment; the keys of later moments sort after it.
 func (t *Table) historyKey(moment time.Time) string {
 	return t.key(historyKind, fmt.Sprintf("%015d", max(moment.UnixMilli(), 0)))
 }
 
-// old lists the entries that are older than keep, and the marks that are not needed any more.
+// old lists the entries that are older than keep, and the marks that are no longer needed.
 func (t *Table) old(ctx context.Context, keep time.Duration) (history, marks []Entry, err error) {
 	const op = "look for old history"
 	n := int((keep+day-1)/day) + 1
@@ -97,7 +101,8 @@ func (t *Table) old(ctx context.Context, keep time.Duration) (history, marks []E
 	return a.Found[0], a.Found[1], nil
 }
 
-// Expired implements source.Retention: the parts are days, by the clocks of the hosts that wrote them.
+// Expired implements source.Retention: the parts are days, by the clocks of the hosts that wrote
+// them.
 func (t *Table) Expired(ctx context.Context, keep time.Duration) ([]string, error) {
 	history, _, err := t.old(ctx, keep)
 	return t.days(history), err
@@ -120,7 +125,7 @@ func (t *Table) Expire(ctx context.Context, keep time.Duration) ([]string, error
 		return nil, err
 	}
 	removed := 0
-	for chunk := range slices.Chunk(slices.Concat(history, marks), mostWrites) {
+	for chunk := range slices.Chunk(slices.Concat(history, marks), maxWrites) {
 		var txn Txn
 		for _, e := range chunk {
 			txn.Then = append(txn.Then, Write{Key: e.Key})
@@ -152,7 +157,7 @@ func (t *Table) History(ctx context.Context, since time.Time) iter.Seq2[source.E
 	})
 }
 
-// follower decodes what a feed reads.
+// follower decodes the entries of a feed.
 type follower struct {
 	table *Table
 	since time.Time

@@ -10,31 +10,31 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Hold is what an author writes for a lock that is held. Each asks for this very acquisition, mine
-// says whether it was there, and errors name the step.
+// Hold is what an author implements for a held lock. Each request is conditional on this
+// acquisition, mine reports whether it still holds the lock, and errors name the step.
 type Hold interface {
-	// Gone is why the lock is lost that was not there.
+	// Gone returns why the lock is lost if it is no longer held by this acquisition.
 	Gone() error
-	// Beat sends a heartbeat, in limited time.
+	// Beat sends a heartbeat within a time limit.
 	Beat(ctx context.Context, limit time.Duration) (mine bool, err error)
 	// Free frees the lock.
 	Free(ctx context.Context) (Freed, error)
-	// ReadResult reads the result of the lock's name, at an instant at which the lock is held.
+	// ReadResult reads the result of the lock's name, as of an instant at which the lock is held.
 	ReadResult(ctx context.Context) (result []byte, mine bool, err error)
 	// Write makes a change of the record, and of the result: see Changes.
 	Write(ctx context.Context, op string, change Change) (Shown, error)
 }
 
-// Lease is a lock that is held. It is all of a source.Lease but for Fence, and a source.Committer.
+// Lease is a held lock. It implements source.Lease, except Fence, and source.Committer.
 type Lease struct {
 	*Holding
 	home    Home
 	hold    Hold
 	changes *Changes
-	tried   atomic.Bool // a release was not answered: it may have been carried out
+	tried   atomic.Bool // the reply to a release was lost: it may have taken effect
 }
 
-// While asks something of the server that is answered only while the lock is held.
+// While makes a request that is answered only while the lock is held.
 func (l *Lease) While(ask func() (mine bool, err error)) error {
 	if err := l.Ended(); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return l.While(func() (bool, error) { return l.hold.Beat(ctx, RenewalLimit(l.Record().TTL)) })
 }
 
-// Release implements source.Lease. After an answer that was lost, nothing to be released is what the
-// first try has left, unless the lock was broken: whoever does that leaves its token.
+// Release implements source.Lease. If the reply to an earlier try was lost and the lock is gone,
+// that try has freed it, unless the lock was broken: breaking leaves the lock's token as a mark.
 func (l *Lease) Release(ctx context.Context) error {
 	if err := l.Ended(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// Change makes a change, and returns what it has left.
+// Change makes a change, and returns the revision that it left.
 func (l *Lease) Change(ctx context.Context, op string, set func(*Change)) (left int64, err error) {
 	left, err = l.changes.Make(l.Holding, l.hold.Gone(), set, func(c Change) (Shown, error) { return l.hold.Write(ctx, op, c) })
 	if errors.Is(err, ErrAgain) {
@@ -99,11 +99,12 @@ func (l *Lease) Commit(ctx context.Context, r source.Result) error {
 
 // Forget implements source.Committer.
 func (l *Lease) Forget(ctx context.Context) error {
-	_, err := l.Change(ctx, "forget the result", func(c *Change) { c.Forget = true })
+	_, err := l.Change(ctx, "delete the result", func(c *Change) { c.Forget = true })
 	return err
 }
 
-// Outcome implements source.Committer: one instant shows the result, and that the lock is held.
+// Outcome implements source.Committer: the result and the held lock are read as of the same
+// instant.
 func (l *Lease) Outcome(ctx context.Context) (r source.Result, err error) {
 	var text []byte
 	err = l.While(func() (mine bool, err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// contents names the parts of a group's list, which are entries below an ID that is drawn for them. A
-// publisher writes its own parts first, and then, in one step, the contents.
+// contents lists the parts of a group's manifest, which are entries below a unique ID. A publisher
+// writes its own parts first, and then, in one step, the contents.
 type contents struct {
 	Version int    `json:"v"`
 	ID      string `json:"id"`
@@ -28,7 +28,7 @@ var (
 	errOther     = errors.New("it is not what was published")
 )
 
-// CheckManifest refuses a manifest with more than so many bytes. server is for people.
+// CheckManifest rejects a manifest of more than most bytes. server is named in the error.
 func CheckManifest(manifest []byte, most int, server string) error {
 	if len(manifest) <= most {
 		return nil
@@ -41,7 +41,7 @@ func CheckManifest(manifest []byte, most int, server string) error {
 
 func (t *Table) contentsKey() string { return t.key(manifestKind, "list") }
 
-// parts is what the keys of a list's parts begin with.
+// parts is the prefix of the keys of a list's parts.
 func (t *Table) parts(id string) string { return t.key(manifestKind, id) + separator }
 
 func (t *Table) partKey(id string, n int) string { return fmt.Sprintf("%s%03d", t.parts(id), n) }
@@ -66,7 +66,8 @@ func (t *Table) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	return t.join(ctx, op, *there)
 }
 
-// put writes the parts, and then the contents if there are none. A retraction in between has removed the parts.
+// put writes the parts, and then the contents if there are none. A concurrent retraction has
+// removed the parts.
 func (t *Table) put(ctx context.Context, op string, mine contents, manifest []byte) (*contents, error) {
 	txn := Txn{If: []Cond{{Key: t.contentsKey(), Field: IfAbsent}}, Show: []Range{{Key: t.contentsKey()}}}
 	for part := range slices.Chunk(manifest, t.limits.Value) {
@@ -96,7 +97,7 @@ func (t *Table) put(ctx context.Context, op string, mine contents, manifest []by
 	return there, err
 }
 
-// contents are those of the list that is there, nil if there is none.
+// contents returns the contents of the current list, nil if there is none.
 func (t *Table) contents(ctx context.Context, op string) (*contents, error) {
 	e, err := t.get(ctx, op, "", t.contentsKey())
 	if err != nil {
@@ -116,7 +117,7 @@ func (t *Table) decode(e *Entry) (*contents, error) {
 	return &c, nil
 }
 
-// join puts the parts together.
+// join concatenates the parts.
 func (t *Table) join(ctx context.Context, op string, c contents) (manifest []byte, err error) {
 	for n := range c.Parts {
 		e, err := t.get(ctx, op, "", t.partKey(c.ID, n))
@@ -148,7 +149,7 @@ func (t *Table) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(manifest)), err
 }
 
-// Retract implements source.ManifestStore. Its condition is the list that is there now: carried out late, it
+// Retract implements source.ManifestStore. Its condition is the current list, so a delayed request
 // does not remove a later one. It also removes the parts of lists that are being published.
 func (t *Table) Retract(ctx context.Context) error {
 	const op = "retract the list"

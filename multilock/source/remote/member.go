@@ -11,24 +11,24 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Member is who uses the locks of a group, for embedding in a source.
+// Member is a process that uses the locks of a group, for embedding in a source.
 type Member struct {
 	pkg, group, user string
 	self             process.Identity
 }
 
-// Options say which locks are meant, and who uses them. P says where they live.
+// Options select the locks of a process. P describes their location.
 type Options[P any] struct {
 	Place P
-	// Group is the lock group; "" is one like any other.
+	// Group is the lock group; the empty name is a group like any other.
 	Group string
-	// User is recorded in the history with the locks that are broken, for people.
+	// User is recorded in the history with broken locks, for users.
 	User string
-	// Self is who the calling process is; found out if zero. For tests.
+	// Self is the identity of the calling process, determined if zero. For tests.
 	Self process.Identity
 }
 
-// Join is who uses them. The error is source.ErrInvalid for a group that cannot be one.
+// Join returns the Member. The error is source.ErrInvalid for a bad group name.
 func (o Options[P]) Join(pkg string) (Member, error) {
 	group, self := o.Group, o.Self
 	if group != "" {
@@ -39,19 +39,19 @@ func (o Options[P]) Join(pkg string) (Member, error) {
 	if self == (process.Identity{}) {
 		var err error
 		if self, err = process.Self(); err != nil {
-			return Member{}, &source.OpError{Source: pkg, Op: "find out who this process is", Err: err}
+			return Member{}, &source.OpError{Source: pkg, Op: "identify this process", Err: err}
 		}
 	}
 	return Member{pkg: pkg, group: group, user: o.User, self: self}, nil
 }
 
-// Self is who the calling process is.
+// Self returns the identity of the calling process.
 func (m Member) Self() process.Identity { return m.self }
 
-// Group is the name of the lock group.
+// Group returns the name of the lock group.
 func (m Member) Group() string { return m.group }
 
-// Ungrouped is the same member in the group "".
+// Ungrouped returns the same member in the group "".
 func (m Member) Ungrouped() Member {
 	m.group = ""
 	return m
@@ -60,20 +60,20 @@ func (m Member) Ungrouped() Member {
 // CheckName implements source.NameChecker.
 func (m Member) CheckName(name string) error { return source.CheckElement("lock name", name) }
 
-// Broke is the event that this member has broken the lock of a record.
+// Broke returns the event that this member has broken the lock of a record.
 func (m Member) Broke(r source.Record, why string) []source.Event {
 	return []source.Event{source.BrokeEvent(r, m.self, m.user, why)}
 }
 
-// Record records nothing, for sources without a history.
+// Record does nothing, for sources without a history.
 func (m Member) Record(context.Context, []source.Event) error { return nil }
 
-// Named is an error of a step that is not the server's.
+// Named wraps an error of a step that is not the server's.
 func (m Member) Named(ctx context.Context, op, name string, err error) error {
 	return OpError(ctx, source.OpError{Source: m.pkg, Op: op, Name: name, Err: err})
 }
 
-// ReadResult is the last result of a name, of which read reads the text.
+// ReadResult returns the last result of a name, whose text read returns.
 func (m Member) ReadResult(name string, read func() ([]byte, error)) (source.Result, error) {
 	if err := m.CheckName(name); err != nil {
 		return source.Result{}, err
@@ -85,29 +85,29 @@ func (m Member) ReadResult(name string, read func() ([]byte, error)) (source.Res
 	return resultOf(name, text)
 }
 
-// Alike are the promises that sources on servers keep alike.
+// Alike returns the promises that all sources on servers have in common.
 func (m Member) Alike() []source.Promise {
 	return []source.Promise{
 		source.PromiseOfDeath(m.self),
 		source.PromiseOfJobs("in the lock's record"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next heartbeat"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder notices at its next heartbeat"),
 	}
 }
 
-// FindClock compares the server's clock with this host's. Nothing depends on it; people who compare
-// logs want to know.
+// FindClock compares the server's clock with this host's. No lock depends on it; it helps users to
+// compare logs.
 func FindClock(now time.Time) source.Finding {
 	differ := time.Since(now).Round(time.Millisecond)
-	return source.Fine("clock", fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on it", differ.Abs()))
+	return source.Fine("clock", fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on that", differ.Abs()))
 }
 
-// Wake implements source.Group where nobody tells.
+// Wake implements source.Group for servers without notifications.
 func (m Member) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
 
-// Tidy implements source.Group for sources where a crash leaves nothing beside a lock.
+// Tidy implements source.Group for sources where a crash leaves nothing but a lock.
 func (m Member) Tidy(_ context.Context, name string) error { return m.CheckName(name) }
 
-// Summaries are groups with how many locks are held in each, sorted.
+// Summaries converts counts of held locks by group, sorted by group.
 func Summaries(held map[string]int) []source.GroupSummary {
 	var groups []source.GroupSummary
 	for name, n := range held {

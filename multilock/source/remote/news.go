@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// News is what a contender that waits has heard since its last attempt, of a server that tells.
-// As long as that is nothing, another attempt would be refused, too. Of the nil pointer nobody
-// has asked for any.
+// News are a waiter's notifications from the server since its last attempt. Without a notification
+// another attempt would fail, too. A nil *News is for a contender that does not wait.
 type News struct {
 	wake     chan struct{}
 	believed time.Duration
 
 	mu      sync.Mutex
 	heard   bool
-	refused time.Time // the last attempt, zero if it was not refused, or nobody listens
+	refused time.Time // when the last attempt failed; zero without a subscription since
 }
 
-// NewNews has heard nothing, and nobody was refused yet. For so long it is believed that there are none.
+// NewNews returns News without notifications. believed is how long after an attempt a missing
+// notification is trusted.
 func NewNews(believed time.Duration) *News {
 	return &News{wake: make(chan struct{}, 1), believed: believed}
 }
 
-// Wake is for source.Contender.
+// Wake returns the channel for source.Contender.
 func (n *News) Wake() <-chan struct{} { return n.wake }
 
-// Quiet says that an attempt would be refused once more.
+// Quiet reports whether another attempt would fail again.
 func (n *News) Quiet() bool {
 	if n == nil {
 		return false
@@ -35,7 +35,7 @@ func (n *News) Quiet() bool {
 	return !n.heard && time.Since(n.refused) < n.believed
 }
 
-// Begin is called before an attempt: what happens from now on is news.
+// Begin is called before an attempt: notifications count from now on.
 func (n *News) Begin() {
 	if n == nil {
 		return
@@ -45,14 +45,15 @@ func (n *News) Begin() {
 	n.heard, n.refused = false, time.Time{}
 }
 
-// Refused is called after one that was refused, when somebody listens for what has happened since.
+// Refused is called after an attempt that found the lock held, once the contender is subscribed to
+// changes since then.
 func (n *News) Refused() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.refused = time.Now()
 }
 
-// Tell says that something has happened, or that nobody listens any more.
+// Tell notifies the waiter: something has changed, or the subscription has ended.
 func (n *News) Tell() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Home is the source that a lock is of. Who embeds a Member is one.
+// Home is the source that a lock belongs to. A source that embeds a Member is a Home.
 type Home interface {
 	CheckName(name string) error
 	Self() process.Identity
@@ -18,62 +18,66 @@ type Home interface {
 	Named(ctx context.Context, op, name string, err error) error
 }
 
-// Lock is what an author writes for who looks at a lock. Errors name the step.
+// Lock is what an author implements for observers of a lock. Errors name the step.
 type Lock interface {
-	// See is one request, which shows the lock as it is at one instant.
+	// See observes the lock at one instant, with one request.
 	See(ctx context.Context) (Seen, error)
-	// Remove frees the lock that was seen, and no other; if still, only if it has given no sign of
-	// life since. It leaves the lock's token, so that its holder learns of it (Freed.Marked).
+	// Remove frees exactly the lock that was seen; with still only if there was no heartbeat since.
+	// It leaves the lock's token as a mark, by which its holder recognises that the lock was broken
+	// (Freed.Marked).
 	Remove(ctx context.Context, seen Seen, still bool) (Freed, error)
 }
 
-// Seen is what a request has shown of a lock. The zero value is a lock that nobody holds.
+// Seen is one observation of a lock. The zero value is a free lock.
 type Seen struct {
 	Held   bool
-	Record source.Record // of who holds it
-	Sign   Sign          // his last heartbeat
-	// Lease is what a server says of it that ends by itself what nobody keeps alive: process.Gone if there
-	// was none for the TTL at least. Of other servers it is process.Unknown, and the signs are watched.
+	Record source.Record // of the holder
+	Sign   Sign          // of the last heartbeat
+	// Lease is process.Gone if the server expires entries by itself, and found no heartbeat for at
+	// least the TTL. For servers that do not expire entries it is process.Unknown, and heartbeats
+	// are watched.
 	Lease process.Life
 	// Age and Silence are the times since the acquisition and the last heartbeat by the server's
-	// clock, or source.Unknown. OneClock says that it can be believed: the clock which has dated them.
+	// clock, or source.Unknown. OneClock means that this clock has dated both, so that they can be
+	// trusted.
 	Age, Silence time.Duration
 	OneClock     bool
-	// Ours says that the holder is an attempt of this very contender's, whose answer was lost.
+	// Ours means that the holder is an earlier attempt of this contender, whose reply was lost.
 	Ours bool
-	// Waiter is the first who waits for it, nil if nobody does, or this contender is the first.
+	// Waiter is the first waiter, nil if there is none or if it is this contender.
 	Waiter *Waiter
-	entry  *Entry           // that of a table's lock
-	token  string           // as it stands there
-	at     boottime.Instant // when it was so at the latest: what is doubtful counts for the holder
+	entry  *Entry           // the entry of a table's lock
+	token  string           // as stored
+	at     boottime.Instant // the end of the request, which favours the holder
 }
 
-// Waiter is who waits for a lock, and comes first.
+// Waiter is the waiter that is next for a lock.
 type Waiter struct {
-	ID     string // of his place in the line
+	ID     string // of its ticket
 	Record source.Record
-	Why    string                // a contender has to wait for him, "" for the usual reason
-	Leave  func(context.Context) // takes him out of the line: he is dead
+	Why    string                // why others have to wait for it, "" for the usual reason
+	Leave  func(context.Context) // removes its ticket, because it is dead
 }
 
-// Freed is what became of a lock that was to be freed.
+// Freed is the outcome of a request to free a lock.
 type Freed struct {
-	Done   bool // it was freed by this request
-	Held   bool // it is still there: its holder has shown life
-	Marked bool // it is not, and the last who broke a lock of the name has left this one's token
-	Doubt  bool // an earlier try may have freed it, without an answer
+	Done   bool // this request freed it
+	Held   bool // it is still held: there was another heartbeat
+	Marked bool // it is gone, and the mark of the last broken lock has its token
+	Doubt  bool // an earlier try, whose reply was lost, may have freed it
 }
 
-// Observer watches one lock, and breaks it.
+// Observer observes one lock, and breaks it.
 type Observer struct {
 	Witness
 	Seen  Seen // of the last look
 	home  Home
 	lock  Lock
-	usual time.Duration // what the quickest look took, 0 before the first
+	usual time.Duration // duration of the fastest request, 0 before the first
 }
 
-// NewObserver is one that has seen nothing yet. The error is source.ErrInvalid for a bad name.
+// NewObserver returns an observer without observations. The error is source.ErrInvalid for a bad
+// name.
 func NewObserver(home Home, lock Lock, name string, policy source.StalePolicy) (*Observer, error) {
 	return &Observer{Witness: NewWitness(home.Self(), name, policy), home: home, lock: lock}, home.CheckName(name)
 }
@@ -100,16 +104,16 @@ func (o *Observer) ask(ctx context.Context) error {
 // shortestGap is how late a sample may be on a loaded machine.
 const shortestGap = 500 * time.Millisecond
 
-// note takes in what a request has shown that was begun at start. Samples may take as long as they
-// like: an answer counts up to when it was asked for. But between two of them a waiter makes an attempt, and
-// asks for the server's clock, perhaps; each takes as long as it is far to the server. What takes half a
-// TTL is wrong in any case.
+// note records an observation whose request was begun at start. A sample may take any time, because
+// it only counts up to its start. The allowed gap between samples has room for a waiter's attempt,
+// and for a request of the server's clock; each takes as long as the fastest request, but at most a
+// quarter of the TTL is allowed for one.
 func (o *Observer) note(start boottime.Instant, seen Seen) {
 	now := boottime.Now()
 	if took := now.Since(start); o.usual == 0 || took < o.usual {
 		o.usual = took
 	}
-	if seen.Sign != o.Seen.Sign { // Break is for what the last look has called dead
+	if seen.Sign != o.Seen.Sign { // Break requires that the last look called the lock dead
 		o.Verdict = source.Verdict{}
 	}
 	o.Seen = seen
@@ -123,7 +127,7 @@ func (o *Observer) note(start boottime.Instant, seen Seen) {
 	}
 }
 
-// sight is what was seen last, as far as it has gone on since.
+// sight assesses the last observation, with the time that has passed since.
 func (o *Observer) sight() source.Sighting {
 	if !o.Seen.Held {
 		return o.Free()
@@ -135,12 +139,12 @@ func (o *Observer) sight() source.Sighting {
 		e.Silence, e.Unchanged, e.Watched = silent, silent, silent
 	}
 	seen := o.Conclude(e, func(e source.Evidence) source.Verdict { return Judge(e, o.Seen.OneClock) })
-	seen.Age, seen.Silence = told(goneOn(o.Seen.Age, since)), told(seen.Silence)
+	seen.Age, seen.Silence = reported(goneOn(o.Seen.Age, since)), reported(seen.Silence)
 	return seen
 }
 
-// goneOn is a time by the server's clock that has gone on since. One that is negative, because that
-// clock was set back, stays as it was.
+// goneOn adds the time that has passed since a reading of the server's clock. A negative time stays
+// as it is: that clock was set back.
 func goneOn(passed, since time.Duration) time.Duration {
 	if passed > 0 {
 		passed += since
@@ -148,15 +152,16 @@ func goneOn(passed, since time.Duration) time.Duration {
 	return passed
 }
 
-// told is a time as people are told it.
-func told(passed time.Duration) time.Duration {
+// reported is a time as it is reported.
+func reported(passed time.Duration) time.Duration {
 	if passed == source.Unknown {
 		return source.Unknown
 	}
 	return max(passed, 0)
 }
 
-// Break implements source.Observer: another holder, or one that has shown life since, is out of reach.
+// Break implements source.Observer. It never breaks the lock of another holder, or of one that has
+// sent a heartbeat since.
 func (o *Observer) Break(ctx context.Context) error {
 	if o.Verdict.State != source.StateDead {
 		return source.ErrHeld
@@ -164,13 +169,13 @@ func (o *Observer) Break(ctx context.Context) error {
 	dead, why := o.Record, o.Verdict.Why
 	broken, err := o.remove(ctx, true)
 	if broken {
-		// That the history could not be written is no reason to say anything else.
+		// A failure to write the history does not change the outcome.
 		_ = o.home.Record(ctx, o.home.Broke(dead, why))
 	}
 	return err
 }
 
-// Force implements source.Observer. It leaves the history to its caller, who knows why.
+// Force implements source.Observer. It leaves the history to its caller, which knows why.
 func (o *Observer) Force(ctx context.Context) error {
 	if !o.Seen.Held {
 		return source.ErrFree
@@ -179,8 +184,8 @@ func (o *Observer) Force(ctx context.Context) error {
 	return err
 }
 
-// remove frees the lock that was seen last. Who finds nothing to be freed, after an answer that was
-// lost, has done it, if the token shows that somebody has.
+// remove frees the lock that was seen last. If the reply to an earlier try was lost and the lock is
+// gone, that try has broken it if its mark has the token.
 func (o *Observer) remove(ctx context.Context, still bool) (broken bool, err error) {
 	freed, err := o.lock.Remove(ctx, o.Seen, still)
 	if err == nil && !freed.Done && freed.Held {

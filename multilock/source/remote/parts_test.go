@@ -27,7 +27,8 @@ func eventsAt(minutes ...int) (events []source.Event) {
 	return events
 }
 
-// Lists are cut at a number of events and at a size, lose none, and tell the time of their last.
+// Lists are split at a number of events and at a size, lose no events, and have the time of their
+// last one.
 func TestEventsAreCutIntoLists(t *testing.T) {
 	events := eventsAt(3, 1, 2, 9, 8)
 	for most, want := range map[int][]int{1: {1, 1, 1, 1, 1}, 2: {2, 2, 1}, 5: {5}, 64: {5}} {
@@ -56,8 +57,8 @@ func TestEventsAreCutIntoLists(t *testing.T) {
 	require.Len(t, lists, 5, "one that is too long stands alone")
 }
 
-// A history is told in the order of time, though its pages are not quite, up to an error, and as far as
-// somebody wants to hear it.
+// A history is returned in the order of time, though its pages are slightly unordered, up to an
+// error, and until the reader stops.
 func TestHistoryInOrder(t *testing.T) {
 	pages := [][]source.Event{eventsAt(5, 1), eventsAt(4, 2), eventsAt(3)}
 	next := func(failing error) func() ([]source.Event, error) {
@@ -81,7 +82,8 @@ func TestHistoryInOrder(t *testing.T) {
 	}
 }
 
-// Who was refused, and hears nothing, asks nobody; what happens after the attempt was begun is news.
+// A waiter sends no request after a failed attempt until it is notified; notifications count from
+// the start of the attempt.
 func TestNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nobody *remote.News
@@ -107,7 +109,7 @@ func TestNews(t *testing.T) {
 	})
 }
 
-// A lease ends once, for the first reason, and with it all that was to end.
+// A lease ends once, for the first reason, and calls its OnEnd functions.
 func TestHolding(t *testing.T) {
 	h := remote.NewHolding(source.Record{Name: "nightly", Token: "t"}, boottime.Now())
 	var ended []string
@@ -138,7 +140,7 @@ func TestJoin(t *testing.T) {
 	require.NotZero(t, m.Self().PID)
 }
 
-// An error says the step, and that the caller's time was over; what is invalid says so itself.
+// An error names the step, and that the caller's context has ended; ErrInvalid is not wrapped.
 func TestOpError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	trouble, over := errors.New("no answer"), errors.New("time is over")
@@ -153,7 +155,7 @@ func TestOpError(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrPassing)
 }
 
-// A request lives a while longer than its caller, and no longer than its limit.
+// A request outlives its caller's context for a while, but not its own limit.
 func TestOutlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

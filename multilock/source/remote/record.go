@@ -9,10 +9,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// RecordVersion is that of the form of a Record. A reader refuses later ones.
+// RecordVersion is the version of the stored form of a Record. Readers reject other versions.
 const RecordVersion = 1
 
-// Record is who holds a lock, or waits for it, as it stands in a store.
+// Record is the holder of a lock, or a waiter, as stored.
 type Record struct {
 	Version   int             `json:"v"`
 	Token     string          `json:"token"`
@@ -26,7 +26,7 @@ type Record struct {
 	Groups    []process.Group `json:"groups,omitempty"`
 }
 
-// NewRecord is that of a claim.
+// NewRecord returns the record of a claim.
 func NewRecord(token string, claim source.Claim) Record {
 	return Record{
 		Version: RecordVersion, Token: token, Holder: claim.Holder.Bounded(), TTL: claim.TTL.Milliseconds(),
@@ -34,14 +34,14 @@ func NewRecord(token string, claim source.Claim) Record {
 	}
 }
 
-// Encode gives the record as JSON.
+// Encode returns the record as JSON.
 func (r Record) Encode() string {
-	text, _ := json.Marshal(r) // of texts, numbers and times, which cannot fail
+	text, _ := json.Marshal(r) // cannot fail: only texts, numbers and times
 	return string(text)
 }
 
-// DecodeRecord never fails: what it does not understand is held by somebody unknown, and the
-// stored record is zero then.
+// DecodeRecord never fails: an unreadable record has an unknown holder, and the stored record is
+// zero then.
 func DecodeRecord(name string, text []byte) (source.Record, Record) {
 	var stored Record
 	if json.Unmarshal(text, &stored) != nil {
@@ -54,7 +54,7 @@ func DecodeRecord(name string, text []byte) (source.Record, Record) {
 	return r, stored
 }
 
-// Read is what others are told of a record, whoever wrote it.
+// Read validates a stored record and makes it printable.
 func (r Record) Read(name string) source.Record {
 	limit := source.MaxTTL.Milliseconds()
 	foreign := ""
@@ -75,7 +75,8 @@ func (r Record) Read(name string) source.Record {
 	}
 }
 
-// groups are as many as can be, and one more if there are more. What is no group proves nothing.
+// groups returns the valid groups, source.MaxGroups+1 at most, so that readers see if there are too
+// many. An invalid one proves nothing.
 func (r Record) groups() (groups []process.Group) {
 	for _, g := range r.Groups[:min(len(r.Groups), source.MaxGroups+1)] {
 		if g.PGID != 0 {

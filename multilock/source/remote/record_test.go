@@ -30,7 +30,7 @@ func TestClaimComesBack(t *testing.T) {
 	require.Equal(t, "token", read.Token)
 }
 
-// What multilock has not written is held by somebody unknown, and never broken by itself.
+// A record that multilock has not written has an unknown holder, and is never broken without force.
 func TestForeignRecords(t *testing.T) {
 	changed := func(change func(*remote.Record)) string {
 		w := remote.NewRecord("token", example)
@@ -44,7 +44,7 @@ func TestForeignRecords(t *testing.T) {
 		"{}":                   "is not one of multilock",
 		"[1,2]":                "is not one of multilock",
 		"\xff\x00":             "is not one of multilock",
-		whole[:len(whole)/2]:   "is not one of multilock", // torn
+		whole[:len(whole)/2]:   "is not one of multilock", // truncated
 		whole + whole:          "is not one of multilock",
 		`{"v":2,"anything":1}`: "has format 2",
 		changed(func(w *remote.Record) { w.Version = -1 }):                           "has format -1",
@@ -64,8 +64,8 @@ func TestForeignRecords(t *testing.T) {
 	}
 }
 
-// FuzzStored: whatever a store has, the lock is held, by somebody who is known or by somebody unknown,
-// and a result is one that counts as run.
+// FuzzStored: whatever a store contains, the lock is held, by a known or by an unknown process, and
+// a result counts as run.
 func FuzzStored(f *testing.F) {
 	f.Add([]byte(remote.NewRecord("token", example).Encode()))
 	result, err := remote.EncodeResult(source.Result{Name: "nightly", Exit: 3})

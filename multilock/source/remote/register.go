@@ -9,8 +9,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Register is the register of a cooking lock: an entry whose version numbers the swaps. It remembers what
-// it saw last, so that a swap right after a look is one request. It is safe for concurrent use.
+// Register is the register of a cooking lock: an entry whose version numbers the swaps. It
+// remembers the last observation, so that a swap right after a look is one request. It is safe for
+// concurrent use.
 type Register struct {
 	table *Table
 	name  string
@@ -43,7 +44,7 @@ func (r *Register) look(ctx context.Context) (Entry, error) {
 	return r.saw(e), nil
 }
 
-// saw remembers what was seen last.
+// saw records an observation.
 func (r *Register) saw(found *Entry) (now Entry) {
 	if found != nil {
 		now = Entry{Value: valueOf(found), Changed: found.Changed, Version: found.Version}
@@ -54,7 +55,7 @@ func (r *Register) saw(found *Entry) (now Entry) {
 	return now
 }
 
-// last is what was seen last.
+// last returns the last observation.
 func (r *Register) last(ctx context.Context) (Entry, error) {
 	r.mu.Lock()
 	seen, read := r.seen, r.read
@@ -71,9 +72,9 @@ func (r *Register) Peek(ctx context.Context) (value []byte, n uint64, err error)
 	return now.Value, uint64(max(now.Version, 0)), err
 }
 
-// Swap implements source.Register. A request names the revision and the value that it replaces: so it takes
-// effect once, however often it is carried out, and finding the value there proves that it did. The error
-// wraps source.ErrUnsure if the swap may have taken effect, or may still do so.
+// Swap implements source.Register. A request names the revision and the value that it replaces: so
+// it takes effect once, however often it is carried out, and finding the new value proves that it
+// did. The error wraps source.ErrUnsure if the swap may have taken effect, or may still do so.
 func (r *Register) Swap(ctx context.Context, value []byte) (old []byte, n uint64, err error) {
 	value = append([]byte{}, value...)
 	before, err := r.last(ctx)

@@ -9,27 +9,28 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// LongestPause is that between two tries.
+// LongestPause is the longest pause between two tries.
 const LongestPause = 500 * time.Millisecond
 
 const (
-	tries         = 4 // that the time of an operation is enough for, at least
+	tries         = 4 // how many tries the time limit is divided into
 	leastTry      = 500 * time.Millisecond
 	shortestPause = 20 * time.Millisecond
 )
 
-// Tried is what is known after a try that failed, or did not.
+// Tried is the outcome of a try.
 type Tried struct {
-	Doubt  bool // it may have been carried out without an answer, or may be later on
-	Again  bool // another one makes sense
-	Told   bool // the server has said why
-	Nobody bool // there was nobody to talk to, nor ever before
+	Doubt  bool // the reply was lost: it may have taken effect, or may still do so
+	Again  bool // another try makes sense
+	Told   bool // the error is the server's
+	Nobody bool // no server was ever reached
 }
 
-// Repeat makes tries until there is an answer, or the time is over; each is left for another one after
-// the longest time. It reports whether one that got no answer may still be carried out, however late. Where
-// nobody was ever there, that is told at once: time does not mend a wrong URL. What a server has told
-// is the error, also if the time was over in the end: it is why.
+// Repeat repeats try until it is answered, or the time limit has passed; a single try is cancelled
+// after longest. doubt reports whether an unanswered try may still take effect, however late. If no
+// server was ever reached, Repeat fails at once, because a wrong URL does not become right. If the
+// time limit has passed, the error is the server's last error, if there was one, because that is
+// the reason.
 func Repeat(ctx context.Context, limit, longest time.Duration, try func(context.Context) (Tried, error)) (doubt bool, err error) {
 	limited, cancel := Outlive(ctx, limit)
 	defer cancel()

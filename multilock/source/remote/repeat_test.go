@@ -11,7 +11,8 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// Tries are made until one is answered, each in a part of the time, and a doubt stays.
+// Tries are repeated until one is answered, each with a part of the time, and doubt about one try
+// remains.
 func TestRepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -49,7 +50,8 @@ func TestRepeat(t *testing.T) {
 	})
 }
 
-// What was refused for good, what nobody is there for, and what nobody waits for any more, is tried once.
+// There is only one try if the error is permanent, no server was ever reached, or the caller's
+// context has ended.
 func TestRepeatNoMore(t *testing.T) {
 	for name, tried := range map[string]remote.Tried{"refused": {}, "nobody": {Again: true, Nobody: true}, "over": {Again: true}} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +69,7 @@ func TestRepeatNoMore(t *testing.T) {
 	}
 }
 
-// Facts are asked for until they are told, and by one at a time.
+// Facts are requested until they are known, by one goroutine at a time.
 func TestFacts(t *testing.T) {
 	facts := remote.NewFacts[string]()
 	asked := 0

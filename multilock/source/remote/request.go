@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// OpError is the error of a step, nil if e has none. What is invalid says so itself. If the
-// caller's time was over, that is a cause, too.
+// OpError wraps the error of a step; it returns nil without an error. source.ErrInvalid is not
+// wrapped. If the caller's context has ended, its cause is added.
 func OpError(ctx context.Context, e source.OpError) error {
 	if e.Err == nil || errors.Is(e.Err, source.ErrInvalid) {
 		return e.Err
@@ -21,22 +21,23 @@ func OpError(ctx context.Context, e source.OpError) error {
 	return &e
 }
 
-// Unreachable is an error of a driver that found no server, in one line for people.
+// Unreachable is the error of a driver that found no server, in one line for users.
 type Unreachable struct {
-	Ways string // in which it was tried, and what came of each
+	Ways string // the addresses, with the error of each
 	Err  error
 }
 
 func (u *Unreachable) Error() string { return "no server to talk to: " + u.Ways }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (u *Unreachable) Unwrap() error { return u.Err }
 
-// Grace is how much longer than its caller a request may live. Nearly every one that is under way
-// comes back in that time, and its outcome is known then; the core waits a second.
+// Grace is how long a request may outlive its caller's context. Nearly every pending request
+// completes in that time, so that its outcome is known; the core waits for a second.
 const Grace = 700 * time.Millisecond
 
-// Outlive gives a request its time. The end of ctx does not cut it off at once.
+// Outlive returns the context of a request with a time limit. The end of ctx cancels it only after
+// Grace.
 func Outlive(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cancel) })
@@ -46,11 +47,11 @@ func Outlive(ctx context.Context, limit time.Duration) (context.Context, context
 	}
 }
 
-// RenewalLimit is what a heartbeat is given: long enough for a busy server or host, and so
-// short that the next one can be tried on another connection before the tenure is over.
+// RenewalLimit is the time limit of a heartbeat: long enough for a busy server or host, and short
+// enough that the next one can be tried on another connection while the lock is still valid.
 func RenewalLimit(ttl time.Duration) time.Duration { return max(ttl/4, time.Second) }
 
-// Timeout is what an operation may take: the given time, or the usual one for 0.
+// Timeout returns the time limit of an operation: the given one, or the usual one for 0.
 func Timeout(given, usual time.Duration) (time.Duration, error) {
 	switch {
 	case given < 0:

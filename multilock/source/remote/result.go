@@ -7,14 +7,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// result is what is stored of one. Jobs are those of its chunk.
+// result is the stored form. Jobs are the jobs of its chunk.
 type result struct {
 	Version int `json:"v"`
 	source.Result
 	Jobs []source.ChunkJob `json:"jobs,omitempty"`
 }
 
-// EncodeResult gives a result as JSON.
+// EncodeResult returns a result as JSON.
 func EncodeResult(r source.Result) ([]byte, error) {
 	stored := result{Version: source.ResultVersion, Result: r.Bounded()}
 	if stored.Chunk != nil {
@@ -26,7 +26,7 @@ func EncodeResult(r source.Result) ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// resultOf is the result of a name whose text was read, nil if there is none.
+// resultOf decodes the result of a name; text is nil if there is none.
 func resultOf(name string, text []byte) (source.Result, error) {
 	if text == nil {
 		return source.Result{}, source.ErrNoResult
@@ -34,8 +34,8 @@ func resultOf(name string, text []byte) (source.Result, error) {
 	return DecodeResult(name, text), nil
 }
 
-// DecodeResult never fails: what it does not understand becomes a result with Foreign set, whose
-// job counts as run.
+// DecodeResult never fails: an unreadable record becomes a result with Foreign set, whose job
+// counts as run.
 func DecodeResult(name string, text []byte) source.Result {
 	var stored result
 	r := source.Result{Foreign: "it is not a record of multilock"}

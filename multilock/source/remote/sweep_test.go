@@ -16,17 +16,17 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// outcome is what becomes of a transaction on its way.
+// outcome is the outcome of a transaction.
 type outcome int
 
 const (
-	dropped  outcome = iota // it is not carried out, and gets no answer
-	lost                    // it is carried out, and gets no answer
-	late                    // it is carried out in the end, when nobody waits for it
-	repeated                // it is carried out twice, of which the second one is answered
+	dropped  outcome = iota // not carried out, not answered
+	lost                    // carried out, not answered
+	late                    // carried out later, after the caller has given up
+	repeated                // carried out twice; the second one is answered
 )
 
-// lossy is a store on the way to which the n-th transaction has another outcome.
+// lossy is a store whose n-th transaction has another outcome.
 type lossy struct {
 	*Store
 	what   outcome
@@ -59,7 +59,7 @@ func (l *lossy) Apply(ctx context.Context, t remote.Txn) (remote.Applied, error)
 	return remote.Applied{Doubt: true}, errNoAnswer
 }
 
-// land carries out what is under way, but for attempts, whose pulse has ended.
+// land carries out the delayed transactions, except attempts, whose pulse has ended.
 func (l *lossy) land() {
 	for _, t := range l.later {
 		if !slices.ContainsFunc(t.Then, func(w remote.Write) bool { return w.Pulse != nil }) {
@@ -69,13 +69,13 @@ func (l *lossy) land() {
 	l.later = nil
 }
 
-// Pulse gives its heartbeats over the same way.
+// Pulse returns a pulse whose heartbeats are affected, too.
 func (l *lossy) Pulse(context.Context, time.Duration) remote.Pulse {
 	return &remote.Beats{Store: l, Wait: l.wait}
 }
 
-// TestSweep has each operation meet each trouble at each of its requests. What was said must be true of what is
-// in the store then.
+// TestSweep tries every outcome for every request of each operation. The reported result must agree
+// with the store's content afterwards.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	operations := locktest.Operations("first acquire", "acquire", "be refused", "renew", "release", "break", "force", "take over", "commit", "commit again", "forget",
@@ -99,7 +99,7 @@ func bench(t testing.TB, what outcome, n int) *locktest.Bench {
 	l := &lossy{Store: newStore(), what: what, n: n}
 	self, err := process.Self()
 	require.NoError(t, err)
-	self.Start++ // no process has that
+	self.Start++ // no such process
 	claim := source.Claim{TTL: time.Hour, Heartbeat: time.Minute}
 	dead := claim
 	dead.Holder.Identity = self

@@ -9,17 +9,18 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Table is a lock group in a store. It is a source.Source with all [Abilities]; a driver embeds it in its own
-// source. Keys are KIND/GROUP/NAME; those of a queue's tickets begin with queue/GROUP/NAME/.
+// Table is a lock group in a store. It is a source.Source with all [Abilities]; a driver embeds it
+// in its own source. Keys are KIND/GROUP/NAME; those of a queue's tickets begin with
+// queue/GROUP/NAME/.
 type Table struct {
 	Member
 	store  Store
 	limits Limits
-	root   string // what all keys begin with
-	silent bool   // no history tells of its locks
+	root   string // prefix of all keys
+	silent bool   // its locks have no history
 }
 
-// Abilities are what a source with a Table has.
+// Abilities are the interfaces that a source with a Table implements.
 type Abilities interface {
 	source.NameChecker
 	source.GroupLister
@@ -32,25 +33,25 @@ type Abilities interface {
 	source.Registrar
 }
 
-// Limits are those of a store.
+// Limits are the limits of a store.
 type Limits struct {
 	Value   int           // bytes of a value
-	Parts   int           // values that a list may have
-	Unheard time.Duration // how long a waiter that is told nothing sends no request
-	Server  string        // for people
+	Parts   int           // maximum number of values of a list
+	Unheard time.Duration // how long a waiter without notification sends no request
+	Server  string        // its name in errors
 }
 
-// NewTable is the table of a member's group. All its keys begin with root.
+// NewTable returns the table of a member's group. All its keys begin with root.
 func NewTable(m Member, store Store, root string, limits Limits) Table {
 	return Table{Member: m, store: store, limits: limits, root: root}
 }
 
 // The kinds of keys.
 const (
-	lockKind     = "lock"   // the record of who holds the lock
-	lifeKind     = "life"   // the holder's heartbeat, where a store keeps it apart
+	lockKind     = "lock"   // the holder's record
+	lifeKind     = "life"   // the holder's heartbeat, if a store keeps it in a separate entry
 	waitKind     = "wait"   // the tickets of waiters
-	brokeKind    = "broke"  // the token of the last acquisition that was broken
+	brokeKind    = "broke"  // the token of the last broken lock
 	resultKind   = "result" // how the last job ended
 	changesKind  = "changes"
 	manifestKind = "manifest"
@@ -62,7 +63,7 @@ const (
 
 const separator = "/"
 
-// all is what the group's keys of a kind begin with.
+// all is the prefix of the group's keys of a kind.
 func (t *Table) all(kind string) string {
 	return t.root + kind + separator + t.Group() + separator
 }
@@ -74,7 +75,7 @@ func (t *Table) show(ctx context.Context, op, name string, ranges ...Range) (App
 	return t.apply(ctx, op, name, Txn{Show: ranges})
 }
 
-// apply carries out a transaction, with an error that names the step.
+// apply carries out a transaction. Its error names the step.
 func (t *Table) apply(ctx context.Context, op, name string, txn Txn) (Applied, error) {
 	a, err := t.store.Apply(ctx, txn)
 	return a, t.store.OpError(ctx, op, name, err)
@@ -89,7 +90,7 @@ func (t *Table) get(ctx context.Context, op, name, key string) (*Entry, error) {
 	return a.first(0), nil
 }
 
-// names are those for which the group has an entry of a kind, sorted.
+// names lists, sorted, the names for which the group has an entry of a kind.
 func (t *Table) names(ctx context.Context, op, kind string) (names []string, err error) {
 	a, err := t.show(ctx, op, "", Range{Key: t.all(kind), Below: true, Keys: true})
 	if err != nil {
@@ -119,7 +120,7 @@ func (t *Table) Known(ctx context.Context) (bool, error) {
 	return t.any(ctx, "ask whether the lock group is known", lockKind, resultKind, changesKind, manifestKind, historyKind)
 }
 
-// any says whether the group has an entry of one of these kinds.
+// any reports whether the group has an entry of one of these kinds.
 func (t *Table) any(ctx context.Context, op string, kinds ...string) (bool, error) {
 	var ranges []Range
 	for _, kind := range kinds {
@@ -139,9 +140,9 @@ func (t *Table) Wake() (news <-chan struct{}, stop func()) {
 	return t.store.Removals(t.all(lockKind), true)
 }
 
-// Groups implements source.GroupLister: those that have locks, or had results or a history.
+// Groups implements source.GroupLister: groups that have locks, or had results or a history.
 func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
-	each := []int{1, 0, 0} // only locks are held
+	each := []int{1, 0, 0} // only locks count as held
 	var ranges []Range
 	for _, kind := range []string{lockKind, changesKind, dayKind} {
 		ranges = append(ranges, Range{Key: t.root + kind + separator, Below: true, Keys: true})
@@ -160,11 +161,11 @@ func (t *Table) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	return Summaries(held), nil
 }
 
-// line is the tickets of a queue.
+// line is the queue of a lock: its tickets are the locks of a table.
 type line struct{ Table }
 
-// Queue implements source.Queueing: the tickets are locks in a table of their own. (Waiters of one lock are
-// served in order anyway; a queue may be for several locks.)
+// Queue implements source.Queueing: the tickets are locks in a separate table. (Waiters of one lock
+// are served in order anyway; a queue may be for several locks.)
 func (t *Table) Queue(name string) (source.Queue, error) {
 	tickets := line{*t}
 	tickets.Member, tickets.root, tickets.silent = t.Ungrouped(), t.key(queueKind, name)+separator, true
@@ -194,7 +195,7 @@ func (t *Table) Queues(ctx context.Context) (queues []string, err error) {
 	return queues, nil
 }
 
-// touch changes what Revision reads.
+// touch changes the stamp of Revision.
 func (t *Table) touch() Write { return Write{Key: t.all(changesKind), Value: []byte{}, Shared: true} }
 
 // Result implements source.Ledger.
@@ -210,7 +211,8 @@ func (t *Table) Results(ctx context.Context) ([]string, error) {
 	return t.names(ctx, "list the results", resultKind)
 }
 
-// Revision implements source.Ledger, with the revisions of the entries that every change of a result writes.
+// Revision implements source.Ledger with the revisions of the entries that every change of a result
+// writes.
 func (t *Table) Revision(ctx context.Context) (stamp string, err error) {
 	a, err := t.show(ctx, "look at the results", "", Range{Key: t.all(changesKind), Below: true})
 	if err != nil {

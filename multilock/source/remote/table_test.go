@@ -18,11 +18,11 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// faulty is a store on the way to which something happens.
+// faulty is a store with events around a transaction, and lost replies.
 type faulty struct {
 	*Store
-	before, after func() // happen around the next transaction that writes
-	lost          error  // is reported of each of them, though it was carried out
+	before, after func() // called around the next transaction that writes
+	lost          error  // the error of such transactions, though they are carried out
 	doubt         bool
 }
 
@@ -39,7 +39,7 @@ func (m *faulty) Apply(ctx context.Context, t remote.Txn) (remote.Applied, error
 	return a, m.lost
 }
 
-// once does something that is to happen, once.
+// once calls a function that is set, once.
 func once(do *func()) {
 	if happens := *do; happens != nil {
 		*do = nil
@@ -47,7 +47,7 @@ func once(do *func()) {
 	}
 }
 
-// TestRegisterInDoubt: what was replaced is told exactly, and who cannot know it says so.
+// TestRegisterInDoubt: a swap reports exactly the value that it replaced, or ErrUnsure.
 func TestRegisterInDoubt(t *testing.T) {
 	t.Parallel()
 	other := func(t *testing.T, m *faulty, value string) func() {
@@ -109,7 +109,7 @@ func TestRegisterInDoubt(t *testing.T) {
 	require.NotErrorIs(t, err, source.ErrUnsure)
 }
 
-// TestPublish: a group has one manifest, that of the first who has published, whenever that was.
+// TestPublish: a group has one manifest, that of the first publisher.
 func TestPublish(t *testing.T) {
 	m := newFaulty()
 	s := open(t, m)
@@ -149,7 +149,7 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, "first", string(there))
 	require.Len(t, m.entries, 3, "parts that nobody needs are removed")
 	require.NoError(t, s.Retract(t.Context()))
-	m.after = func() { clear(m.entries) } // it is retracted
+	m.after = func() { clear(m.entries) } // the manifest is retracted
 	_, err = s.Publish(t.Context(), []byte("second"))
 	require.ErrorIs(t, err, source.ErrPassing)
 	require.ErrorContains(t, err, "it was retracted meanwhile")
@@ -169,7 +169,7 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, "new", string(there), "a retraction that arrives late does not remove another list")
 }
 
-// TestDays: how old the history is shows the server's clock, and no host's.
+// TestDays: the age of the history is by the server's clock, and depends on no host's.
 func TestDays(t *testing.T) {
 	const day = 24 * time.Hour
 	m := newFaulty()
@@ -212,8 +212,8 @@ func contend(t *testing.T, store remote.Store) source.Contender {
 	return c
 }
 
-// TestLine: waiters get the lock in the order in which they came, whoever asks first, and one that does not
-// wait comes after all of them. A waiter that gives up is passed over.
+// TestLine: waiters acquire the lock in the order of arrival, whichever asks first, and a contender
+// that does not wait comes after all of them. A waiter that gives up is skipped.
 func TestLine(t *testing.T) {
 	s := newStore()
 	lease, err := contend(t, s).Try(t.Context())
@@ -224,7 +224,7 @@ func TestLine(t *testing.T) {
 		_, err := w.Try(t.Context())
 		require.ErrorIs(t, err, source.ErrHeld)
 	}
-	for _, w := range slices.Backward(waiters) { // who asks again keeps its place
+	for _, w := range slices.Backward(waiters) { // a waiter that asks again keeps its position
 		_, err := w.Try(t.Context())
 		require.ErrorIs(t, err, source.ErrHeld)
 	}
@@ -258,7 +258,8 @@ func TestLine(t *testing.T) {
 	require.Empty(t, s.entries)
 }
 
-// TestFoundLate: an attempt that was carried out without an answer is found by the next one, and confirmed.
+// TestFoundLate: after an unanswered attempt that took effect, the next one finds the lock, and
+// confirms it.
 func TestFoundLate(t *testing.T) {
 	l := &lossy{Store: newStore(), what: lost, strike: true}
 	c := contend(t, l)
@@ -272,8 +273,8 @@ func TestFoundLate(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
-// TestReleaseOfABrokenLock: that there is nothing to be released is what a release without an answer has left,
-// unless the lock was broken in between.
+// TestReleaseOfABrokenLock: if a release was not answered and the lock is gone, the release
+// succeeded, unless the lock was broken in between.
 func TestReleaseOfABrokenLock(t *testing.T) {
 	l := &lossy{Store: newStore(), what: dropped}
 	lease, err := contend(t, l).Try(t.Context())
@@ -288,7 +289,8 @@ func TestReleaseOfABrokenLock(t *testing.T) {
 	require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
 }
 
-// FuzzContents: whatever is where a manifest should be, no more parts are read than a manifest has.
+// FuzzContents: whatever is stored instead of a manifest, no more parts are read than a manifest
+// can have.
 func FuzzContents(f *testing.F) {
 	for _, seed := range []string{"", "{}", `{"v":1,"id":"x","parts":-1}`, `{"v":1,"id":"x","parts":1e9}`, `{"v":1,"id":"x","parts":4}`} {
 		f.Add([]byte(seed))

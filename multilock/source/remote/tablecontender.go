@@ -11,16 +11,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// tableContender attempts to acquire one lock of a table. All attempts have the same token and pulse, so an
-// attempt that was carried out late is recognised. Waiters get the lock in the order of their tickets; a
-// contender that does not wait comes after all of them.
+// tableContender attempts to acquire one lock of a table. All attempts have the same token and
+// pulse, so an attempt that took effect late is recognised. Waiters acquire the lock in the order
+// of their tickets; a contender that does not wait comes after all of them.
 type tableContender struct {
 	*Contender
 	tableLock
-	pulse  Pulse // nil if there is none yet, or if it is a lock's
+	pulse  Pulse // nil before the first attempt, and once a lease has it
 	stored Record
 	ticket int64 // the revision that created its ticket, 0 if there is none
-	doubt  bool  // an attempt got no answer
+	doubt  bool  // the reply to an attempt was lost
 }
 
 // Contend implements source.Source.
@@ -40,8 +40,8 @@ func (c *tableContender) Wake() <-chan struct{} {
 
 func (c *tableContender) ticketKey() string { return c.tickets() + c.stored.Token }
 
-// Attempt implements Attempts, in one transaction: it takes the lock if that is free and no ticket is ahead.
-// Otherwise it writes a ticket, if the contender waits, and reads what is ahead.
+// Attempt implements Attempts, in one transaction: it acquires the lock if that is free and no
+// ticket is ahead. Otherwise it writes a ticket, if the contender waits, and reads what is ahead.
 func (c *tableContender) Attempt(ctx context.Context) (source.Lease, error) {
 	if c.pulse == nil {
 		c.pulse, c.stored = c.table.store.Pulse(ctx, c.Claim.TTL), NewRecord(source.NewToken(), c.Claim)
@@ -65,13 +65,13 @@ func (c *tableContender) Attempt(ctx context.Context) (source.Lease, error) {
 		return c.leased(c.acquired(seen)), nil
 	}
 	c.Note(start, seen)
-	if seen.Ours { // the answer to an earlier attempt was lost
+	if seen.Ours { // the reply to an earlier attempt was lost
 		return c.found(ctx, seen)
 	}
 	return nil, c.refused(ctx, a)
 }
 
-// attempt is the transaction of an attempt.
+// attempt returns the transaction of an attempt.
 func (c *tableContender) attempt() Txn {
 	record := []byte(c.stored.Encode())
 	txn := Txn{
@@ -100,7 +100,7 @@ func (c *tableContender) See(ctx context.Context) (Seen, error) {
 	return c.own(seen), err
 }
 
-// own marks what is the contender's own in what was seen.
+// own marks what belongs to the contender in an observation.
 func (c *tableContender) own(seen Seen) Seen {
 	seen.Ours = c.pulse != nil && seen.Held && seen.token == c.stored.Token
 	if seen.Waiter != nil && c.pulse != nil && seen.Waiter.ID == c.ticketKey() {
@@ -109,7 +109,7 @@ func (c *tableContender) own(seen Seen) Seen {
 	return seen
 }
 
-// acquired makes the lease of a lock that this contender has acquired.
+// acquired returns the lease of a lock that this contender has acquired.
 func (c *tableContender) acquired(seen Seen) *TableLease {
 	h := &TableLease{
 		tableLock: c.tableLock, Lock: c.key(lockKind), Life: c.key(lifeKind), Created: seen.entry.Created, token: c.stored.Token, pulse: c.pulse,
@@ -118,8 +118,8 @@ func (c *tableContender) acquired(seen Seen) *TableLease {
 	return h
 }
 
-// found makes the lease of a lock that an earlier attempt has acquired. A heartbeat confirms it, from which its
-// validity counts.
+// found returns the lease of a lock that an earlier attempt has acquired. It confirms the lock with
+// a heartbeat, from which the validity counts.
 func (c *tableContender) found(ctx context.Context, seen Seen) (source.Lease, error) {
 	h := c.acquired(seen)
 	mine, err := h.Beat(ctx, RenewalLimit(c.Claim.TTL))
@@ -137,7 +137,7 @@ func (c *tableContender) leased(h *TableLease) source.Lease {
 	return h
 }
 
-// refused waits for what is ahead.
+// refused subscribes a waiter to changes of what is ahead.
 func (c *tableContender) refused(ctx context.Context, a Applied) error {
 	if c.News == nil {
 		return source.ErrHeld
@@ -167,7 +167,8 @@ func (c *tableContender) refused(ctx context.Context, a Applied) error {
 	return source.ErrHeld
 }
 
-// forget ends the pulse, and removes the ticket and what an attempt without an answer may have written.
+// forget ends the pulse, and removes the ticket and the entries that an unanswered attempt may have
+// written.
 func (c *tableContender) forget() {
 	pulse, used := c.pulse, c.ticket > 0 || c.doubt
 	pulse.Close(!used)
@@ -185,10 +186,10 @@ func (c *tableContender) forget() {
 	c.pulse, c.ticket, c.doubt = nil, 0, false
 }
 
-// leaving is how long the end of a contender may take.
+// leaving is the time limit for closing a contender.
 const leaving = 1300*time.Millisecond - Grace
 
-// Close implements source.Observer: it withdraws attempts in doubt, and the ticket.
+// Close implements source.Observer: it withdraws attempts whose outcome is unknown, and the ticket.
 func (c *tableContender) Close() error {
 	if c.pulse != nil {
 		c.forget()

@@ -26,15 +26,15 @@ func (t *Table) Observe(_ context.Context, name string, policy source.StalePolic
 
 func (l tableLock) key(kind string) string { return l.table.key(kind, l.name) }
 
-// tickets is what all tickets begin with.
+// tickets is the prefix of all tickets.
 func (l tableLock) tickets() string { return l.key(waitKind) + separator }
 
-// looks are the ranges that show a lock: its entry, and the first ticket.
+// looks returns the ranges that show a lock: its entry, and the first ticket.
 func (l tableLock) looks() []Range {
 	return []Range{{Key: l.key(lockKind), Life: l.key(lifeKind)}, {Key: l.tickets(), Below: true, Oldest: true, Limit: 1, Alive: true}}
 }
 
-// seen is the state of the lock in a transaction whose first ranges are those of looks.
+// seen returns the state of the lock from a transaction whose first ranges are those of looks.
 func (l tableLock) seen(a Applied) Seen {
 	seen := Seen{Age: source.Unknown, Silence: source.Unknown}
 	if e := a.first(0); e != nil {
@@ -56,7 +56,7 @@ func (l tableLock) waiter(ticket Entry) *Waiter {
 			Then: []Write{{Key: ticket.Key, Tell: l.tickets()}},
 		})
 	}}
-	if ticket.Pulse == 0 { // nothing would ever remove it
+	if ticket.Pulse == 0 { // it never expires
 		w.Why = fmt.Sprintf("an entry is in the way that multilock has not made: remove %q", ticket.Key)
 	}
 	return w
@@ -71,7 +71,7 @@ func (l tableLock) See(ctx context.Context) (Seen, error) {
 	return l.seen(a), nil
 }
 
-// freeing removes the lock that a revision created.
+// freeing returns the transaction that removes the lock which a revision created.
 func (l tableLock) freeing(created int64) Txn {
 	return Txn{
 		If:   []Cond{{Key: l.key(lockKind), Field: IfCreated, Number: created}},
@@ -80,9 +80,9 @@ func (l tableLock) freeing(created int64) Txn {
 	}
 }
 
-// Remove implements Lock. Its condition is the acquisition that was seen, and if that counts as dead because it
-// sent no heartbeat, that it has sent none since. Stopping the holder's pulse afterwards may come late: no
-// other lock ever hangs on it.
+// Remove implements Lock. Its condition is the observed acquisition and, if that counts as dead
+// because it sent no heartbeat, that it has sent none since. Stopping the holder's pulse afterwards
+// may be late: no other lock uses it.
 func (l tableLock) Remove(ctx context.Context, seen Seen, still bool) (Freed, error) {
 	txn := l.freeing(seen.entry.Created)
 	if still && seen.entry.Life != process.Alive {
@@ -109,11 +109,11 @@ func (l tableLock) free(ctx context.Context, op string, txn Txn, created int64, 
 	return Freed{Done: a.Done, Held: now != nil && now.Created == created, Marked: marked, Doubt: a.Doubt}, nil
 }
 
-// TableLease is a lock of a table that is held.
+// TableLease is a held lock of a table.
 type TableLease struct {
 	*Lease
 	tableLock
-	Lock, Life string // its keys: see Write
+	Lock, Life string // the lock's keys: see Write
 	Created    int64  // the revision that created it
 	token      string
 	pulse      Pulse
@@ -137,7 +137,7 @@ func (h *TableLease) Beat(ctx context.Context, limit time.Duration) (mine bool, 
 // Free implements Hold.
 func (h *TableLease) Free(ctx context.Context) (Freed, error) {
 	tainted := h.pulse.Tainted()
-	if tainted { // a write that is still on its way finds no pulse then
+	if tainted { // so that a pending write finds no pulse
 		h.pulse.Close(false)
 	}
 	freed, err := h.free(ctx, "release", h.freeing(h.Created), h.Created, h.token)
@@ -147,7 +147,7 @@ func (h *TableLease) Free(ctx context.Context) (Freed, error) {
 	return freed, err
 }
 
-// Write implements Hold. The same transaction that finds the lock held writes the result.
+// Write implements Hold. One transaction verifies that the lock is held and writes the result.
 func (h *TableLease) Write(ctx context.Context, op string, c Change) (Shown, error) {
 	key, result := h.Lock, h.key(resultKind)
 	txn := Txn{
@@ -169,7 +169,8 @@ func (h *TableLease) Write(ctx context.Context, op string, c Change) (Shown, err
 	return Shown{Done: c.Result != nil && string(valueOf(a.first(1))) == string(c.Result), Doubt: a.Doubt}, nil
 }
 
-// ReadResult implements Hold. It sends a heartbeat along: a server that was replaced cannot confirm that.
+// ReadResult implements Hold. It includes a heartbeat, which a server that was replaced cannot
+// confirm.
 func (h *TableLease) ReadResult(ctx context.Context) (result []byte, mine bool, err error) {
 	a, err := h.table.apply(ctx, "ask for the result", h.name, Txn{
 		Then: []Write{{Key: h.Lock, Beat: h.Created}},
@@ -181,7 +182,7 @@ func (h *TableLease) ReadResult(ctx context.Context) (result []byte, mine bool, 
 	return valueOf(a.first(1)), h.isMine(a.first(0)), nil
 }
 
-// Fence implements source.Lease. It writes the record again: the number is the revision of that write.
+// Fence implements source.Lease. It rewrites the record: the number is the revision of that write.
 func (h *TableLease) Fence(ctx context.Context) (uint64, error) {
 	revision, err := h.Change(ctx, "draw a fence number", func(*Change) {})
 	return uint64(max(revision, 0)), err //nolint:gosec // not negative

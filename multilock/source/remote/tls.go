@@ -13,8 +13,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TLS reads the parameters of a URL that has no other ones than these: tls, cafile, certfile,
-// keyfile and servername. It is nil without TLS. One that is unknown could be a misspelt tls.
+// TLS returns the configuration from a URL whose only parameters are tls, cafile, certfile, keyfile
+// and servername. It is nil without TLS. An unknown parameter is rejected, because it could be a
+// misspelt tls.
 func (u URL) TLS() (*tls.Config, error) {
 	values, err := url.ParseQuery(u.Query)
 	if err != nil {
@@ -35,7 +36,7 @@ func (u URL) TLS() (*tls.Config, error) {
 		return nil, u.Invalid("tls=false contradicts the certificates that it names")
 	}
 	if !secure && values.Get("tls") != "true" {
-		return nil, nil //nolint:nilnil // as the drivers want it
+		return nil, nil //nolint:nilnil // the drivers' value for no TLS
 	}
 	config, err := readTLS(values)
 	if err != nil {
@@ -66,7 +67,7 @@ func readTLS(values url.Values) (_ *tls.Config, err error) {
 	return config, nil
 }
 
-// Authorities are the certificates of a file, which vouch for a server.
+// Authorities reads the certificates of a file to verify a server.
 func Authorities(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the user names it
 	if err != nil {
@@ -79,7 +80,7 @@ func Authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// AdviceOnTLS says what to write into such a URL, for what came of the greeting.
+// AdviceOnTLS returns what to change in such a URL after a failed TLS handshake.
 func AdviceOnTLS(secure bool, trouble string) string {
 	if !secure {
 		return "the server may want TLS: add ?tls=true to the URL, or cafile=FILE for a certificate of your own"
@@ -90,16 +91,16 @@ func AdviceOnTLS(secure bool, trouble string) string {
 	}.Advice(trouble)
 }
 
-// SaysOfTLS says whether the trouble with a connection is one of its greeting.
+// SaysOfTLS reports whether a connection error is one of the TLS handshake.
 func SaysOfTLS(trouble string) bool {
 	return slices.ContainsFunc([]string{"tls: ", "x509: ", "handshake failed: EOF", "server preface", "server refused TLS"},
 		func(part string) bool { return strings.Contains(trouble, part) })
 }
 
-// TLSWords are how the parameters of a URL are called, for people.
+// TLSWords are the names of a URL's TLS parameters in advice for users.
 type TLSWords struct{ Off, Authority, Name, Client, All string }
 
-// Advice says which of them to change, for what came of the greeting.
+// Advice returns what to change after a failed handshake.
 func (w TLSWords) Advice(trouble string) string {
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(trouble, part) })
@@ -108,7 +109,7 @@ func (w TLSWords) Advice(trouble string) string {
 	case says("does not look like a TLS handshake", "handshake failed: EOF", "server refused TLS"):
 		return "the server speaks no TLS: " + w.Off
 	case says("unknown authority"):
-		return "name the certificate of whoever signed the server's with " + w.Authority
+		return "name the certificate of the authority that signed the server's certificate with " + w.Authority
 	case says("x509: certificate is", "x509: cannot validate"):
 		return "the server's certificate is for another name: call it by that, or " + w.Name
 	case says("remote error", "server preface"):

@@ -12,16 +12,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// URL is one of a server, cut up by hand: package url refuses several hosts, and has the URL with
-// its password in its errors. Its parts are as they were written.
+// URL is a server's URL. It is parsed by hand, because package url rejects several hosts and has
+// the URL with its password in its errors. Its parts are not decoded.
 type URL struct {
 	Scheme, Hosts, Path, Query string
-	Login                      string // USER:PASSWORD@, or what is there of it
-	Public                     string // for people: without the login and the parameters
+	Login                      string // USER:PASSWORD@, possibly only a part of it
+	Public                     string // for messages: without the login and the parameters
 }
 
-// CutURL cuts a URL of one of the schemes. form is how it should look, for people. What could be
-// a password with something special in it is refused, and not repeated.
+// CutURL parses a URL with one of the schemes. form is the expected form, for the error. A URL
+// whose password may contain unencoded special characters is rejected, and not repeated in the
+// error.
 func CutURL(text, form string, schemes ...string) (URL, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found || !slices.Contains(schemes, scheme) {
@@ -32,19 +33,19 @@ func CutURL(text, form string, schemes ...string) (URL, error) {
 	at := strings.LastIndex(authority, "@") + 1
 	u := URL{Scheme: scheme, Login: authority[:at], Hosts: authority[at:], Path: path, Query: query}
 	u.Public = scheme + "://" + u.Hosts + "/" + path
-	torn := at == 0 && strings.Contains(query, "@") // a password with a question mark in it
-	if u.Hosts == "" || strings.Contains(path, "@") || torn {
+	unescaped := at == 0 && strings.Contains(query, "@") // a password with a question mark in it
+	if u.Hosts == "" || strings.Contains(path, "@") || unescaped {
 		return URL{}, URL{Public: scheme + "://..."}.Invalid("it has no host, or its password is not percent-encoded (write %2F for a slash, %3F for a question mark, %40 for an @)")
 	}
 	return u, nil
 }
 
-// Invalid is the error that the URL cannot be used.
+// Invalid returns the error that the URL cannot be used.
 func (u URL) Invalid(why string) error {
 	return &source.InvalidError{What: "source", Got: u.Public, Why: why}
 }
 
-// User is the login, decoded.
+// User returns the decoded login.
 func (u URL) User() (name, password string, err error) {
 	user, secret, _ := strings.Cut(strings.TrimSuffix(u.Login, "@"), ":")
 	name, err = url.PathUnescape(user)
@@ -55,7 +56,7 @@ func (u URL) User() (name, password string, err error) {
 	return name, password, nil
 }
 
-// Addresses are the hosts, each with its port, or the usual one.
+// Addresses returns the hosts, each with its port or the usual one.
 func (u URL) Addresses(usualPort string) (addresses []string, err error) {
 	for text := range strings.SplitSeq(u.Hosts, ",") {
 		host, port, err := net.SplitHostPort(text)
@@ -77,7 +78,7 @@ func (u URL) Addresses(usualPort string) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// noHost finds what neither a name nor an address of a host has.
+// noHost matches characters that neither a host name nor an address has.
 func noHost(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:", r)
 }

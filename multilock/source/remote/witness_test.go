@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// Of somebody unknown no silence proves anything, and patience says nothing.
+// Missing heartbeats prove nothing about an unknown holder, whatever MaxAge is.
 func TestJudgeSomebodyUnknown(t *testing.T) {
 	for _, patience := range []time.Duration{0, 1} {
 		got := remote.Judge(source.Evidence{Record: source.Record{Foreign: "who?"}, Unchanged: time.Hour, Watched: time.Hour, MaxAge: patience}, patience > 0)
@@ -21,8 +21,8 @@ func TestJudgeSomebodyUnknown(t *testing.T) {
 	}
 }
 
-// TestJudge: the server's clock decides where it is the one that has dated the last sign of life,
-// but not alone; otherwise the observer's own.
+// TestJudge: the server's clock decides if it has dated the last heartbeat, together with a watch;
+// otherwise the observer's clock does.
 func TestJudge(t *testing.T) {
 	record := source.Record{Token: "t", Claim: source.Claim{Holder: source.Holder{Identity: process.Identity{Host: "far"}}, TTL: 10 * time.Second, Heartbeat: time.Second}}
 	for name, c := range map[string]struct {

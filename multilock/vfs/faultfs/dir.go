@@ -51,8 +51,8 @@ func (d *dir) Mkdir(name string, mode uint32) error {
 	return d.call("mkdir", name).do(func() error { return d.inner.Mkdir(name, mode) })
 }
 
-// Rename hands the wrapped directory on, where it can see it: the target may come
-// in yet another wrapping, which passes its descriptor through.
+// Rename passes on the wrapped directory if it can unwrap the target. Any other wrapper passes its
+// descriptor through.
 func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	c := d.call("rename", oldname)
 	c.target = filepath.Join(to.Path(), newname)
@@ -163,8 +163,8 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return transferred(n, err)
 }
 
-// transferred is the count that belongs to a reply: whoever gets an error does
-// not learn how much was read or written.
+// transferred returns the count for a reply: with an error, the caller does not learn how much was read
+// or written.
 func transferred(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err

@@ -1,10 +1,8 @@
-// Package faultfs wraps a file system for tests. It numbers the operations of
-// the seam in package vfs, and lets an Injector make any of them fail, lose its
-// reply, or be the last thing that the process does.
+// Package faultfs wraps a file system for tests. It numbers the operations of package vfs, and lets an
+// Injector make any of them fail, lose its reply, or end the process.
 //
-// The faults are those of a network file system: a call that was not carried
-// out, a call that was carried out and whose reply was lost, a call that was not
-// carried out and is reported as done.
+// The faults are those of a network file system: a call that did not take effect, a call that took
+// effect but whose reply was lost, and a call that is reported as done but did not take effect.
 package faultfs
 
 import (
@@ -20,19 +18,19 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Phase says when an Injector is asked.
+// Phase is when an Injector is called.
 type Phase int
 
 const (
-	// Before means that the operation has not been carried out. An error from the
-	// Injector is its result then, and it never is carried out.
+	// Before means that the operation has not been executed. An error from the Injector becomes its
+	// result, and the operation is not executed.
 	Before Phase = iota
-	// After means that the operation has been carried out. An error from the
-	// Injector replaces its reply.
+	// After means that the operation has been executed. An error from the Injector replaces its
+	// result.
 	After
 )
 
-// String is "before" or "after".
+// String returns "before" or "after".
 func (p Phase) String() string {
 	if p == Before {
 		return "before"
@@ -47,26 +45,24 @@ type Op struct {
 	// Kind is the operation: the method's name in package vfs, in lower case, with
 	// "file." before that of a File's Stat, StatCached, Handle and Close.
 	Kind string
-	// Path is what it is done to, relative to the directory that FS.OpenDir opened.
-	// That of a rename is "old -> new". Random names (UUIDs) are replaced by
-	// <token1>, <token2>, ..., in the order in which they came up.
+	// Path is the operation's path, relative to the directory that FS.OpenDir opened; for a rename it is
+	// "old -> new". Random names (UUIDs) are replaced by <token1>, <token2>, ..., in the order of
+	// their first use.
 	Path string
-	// Phase is when.
+	// Phase is before or after the operation.
 	Phase Phase
-	// Real is the path as the operating system knows it, Target the one that a
-	// rename leads to. They let an Injector change the file system by itself.
+	// Real is the path in the operating system, Target the target of a rename. With them an Injector can
+	// change the file system itself.
 	Real, Target string
-	// Err is, After, what the operation answered.
+	// Err is the result of the operation; nil in phase Before.
 	Err error
 }
 
-// Injector is asked before and after each operation. It may be called by several
-// goroutines at once.
+// Injector is called before and after each operation, possibly by several goroutines at once.
 type Injector func(Op) error
 
-// ErrPretend is an Injector's verdict that an operation is to be reported as a
-// success: Before, without having been carried out; After, whatever it answered.
-// It is no verdict on an operation that yields a Dir or a File.
+// ErrPretend from an Injector makes an operation return success: Before, without executing it; After,
+// whatever its result. It is not valid for an operation that returns a Dir or a File.
 var ErrPretend = errors.New("pretend that it succeeded")
 
 // FS is a file system with faults. It is safe for concurrent use.
@@ -83,22 +79,22 @@ type FS struct {
 
 var _ vfs.FS = (*FS)(nil)
 
-// New wraps a file system. A nil Injector lets everything pass.
+// New wraps a file system. A nil Injector causes no faults.
 func New(inner vfs.FS, inject Injector) *FS {
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	return &FS{inner: inner, uuid: uuid, inject: inject, tokens: map[string]string{}}
 }
 
-// Inject replaces the Injector, from the next operation on, which gets the
-// number 0. That way a test sets up its scene without faults.
+// Inject replaces the Injector and restarts the numbers from 0, so that a test can set up its files
+// without faults.
 func (f *FS) Inject(inject Injector) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inject, f.next, f.tokens = inject, 0, map[string]string{}
 }
 
-// Describe makes every directory say that it is on a file system of this kind,
-// so that a test runs alike wherever its files really are.
+// Describe makes every directory report this kind of file system, so that a test behaves the same on
+// any real one.
 func (f *FS) Describe(kind vfs.FileSystem) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,8 +113,8 @@ func (f *FS) OpenDir(path string) (vfs.Dir, error) {
 	return openDir(c, func() (vfs.Dir, error) { return f.inner.OpenDir(path) })
 }
 
-// FailAt makes the n-th operation answer err: Before, without having been carried
-// out; After, as if its own reply had been lost.
+// FailAt makes operation n return err: Before, without executing it; After, as if its reply had been
+// lost.
 func FailAt(n int, phase Phase, err error) Injector {
 	return at(n, phase, func() error { return err })
 }
@@ -132,7 +128,7 @@ func at(n int, phase Phase, verdict func() error) Injector {
 	}
 }
 
-// Chain asks several injectors in turn until one has a verdict.
+// Chain calls several injectors in turn until one returns an error.
 func Chain(injectors ...Injector) Injector {
 	return func(op Op) error {
 		for _, inject := range injectors {
@@ -144,9 +140,8 @@ func Chain(injectors ...Injector) Injector {
 	}
 }
 
-// Trace writes a line for each operation once it was carried out: its kind, its
-// path, and the error that it answered, if any. There is no number in it: one
-// more operation is one more line, and no other line changes.
+// Trace writes a line for each executed operation: its kind, its path, and its error, if any. The line
+// has no number, so that one more operation adds one line and changes no other.
 func Trace(w io.Writer) Injector {
 	var mu sync.Mutex
 	return func(op Op) error {
@@ -173,7 +168,7 @@ func answer(err error) string {
 	return " = " + err.Error()
 }
 
-// call is an operation that is about to get its number.
+// call is an operation before it gets its number.
 type call struct {
 	fs         *FS
 	base, kind string
@@ -181,10 +176,10 @@ type call struct {
 	target     string
 }
 
-// errOpens says that a verdict cannot be carried out.
+// errOpens means that ErrPretend is not valid for this operation.
 var errOpens = errors.New("cannot pretend that something was opened")
 
-// do carries out an operation that yields nothing.
+// do executes an operation without a result.
 func (c call) do(f func() error) error {
 	op, inject := c.number()
 	if err := inject(op); err != nil {
@@ -197,7 +192,7 @@ func (c call) do(f func() error) error {
 	return op.Err
 }
 
-// ask carries out an operation that yields something to know.
+// ask executes an operation with a result.
 func ask[T any](c call, f func() (T, error)) (got T, err error) {
 	err = c.do(func() error {
 		got, err = f()
@@ -206,8 +201,8 @@ func ask[T any](c call, f func() (T, error)) (got T, err error) {
 	return got, err
 }
 
-// closing carries out a close: that frees the descriptor whatever it answers
-// (close(2)), so a fault cannot keep it from being done.
+// closing executes a close. A close frees the descriptor whatever it returns (close(2)), so a fault does
+// not prevent it.
 func (c call) closing(f func() error) error {
 	op, inject := c.number()
 	before := inject(op)
@@ -220,8 +215,7 @@ func (c call) closing(f func() error) error {
 	return op.Err
 }
 
-// open carries out an operation that yields something to be closed; what it
-// yields is closed if its reply is lost.
+// open executes an operation that opens something, and closes that if the reply is lost.
 func open[T io.Closer](c call, f func() (T, error)) (T, error) {
 	var none T
 	got, err := ask(c, f)
@@ -230,7 +224,7 @@ func open[T io.Closer](c call, f func() (T, error)) (T, error) {
 	case err == nil && !opened:
 		return none, c.reply(errOpens)
 	case err != nil && opened:
-		_ = got.Close() // nobody will ever hear of it
+		_ = got.Close() // the caller never receives it
 		return none, err
 	}
 	return got, err
@@ -252,8 +246,8 @@ func openFile(c call, f func() (vfs.File, error)) (vfs.File, error) {
 	return &file{fs: c.fs, base: c.base, path: c.real, inner: inner}, nil
 }
 
-// reply turns a verdict into what the caller sees: bare error numbers get the
-// wrapping that package vfs promises.
+// reply converts an Injector's error into the caller's: it wraps bare error numbers as package vfs
+// does.
 func (c call) reply(verdict error) error {
 	if errors.Is(verdict, ErrPretend) {
 		return nil
@@ -265,7 +259,7 @@ func (c call) reply(verdict error) error {
 	return verdict
 }
 
-// number makes the operation known, and fixes the Injector for both its phases.
+// number numbers the operation, and fixes the Injector for both phases.
 func (c call) number() (Op, Injector) {
 	c.fs.mu.Lock()
 	defer c.fs.mu.Unlock()
@@ -277,7 +271,7 @@ func (c call) number() (Op, Injector) {
 	return op, c.fs.inject
 }
 
-// path is the operation's path with placeholders; the caller holds the mutex.
+// path returns the operation's path with placeholders. The caller holds the mutex.
 func (c call) path() string {
 	path := c.relative(c.real)
 	if c.target != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// opened is a faulty file system and its open base directory. The injector is in
-// force from the first operation after the opening.
+// opened returns a faulty file system and its open base directory. The injector applies from the first
+// operation after the open.
 func opened(t *testing.T, inject faultfs.Injector) (string, *faultfs.FS, vfs.Dir) {
 	t.Helper()
 	base := t.TempDir()
@@ -129,7 +129,7 @@ func TestPretendedWriteIsWhole(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// wrapped is a directory in somebody else's wrapping.
+// wrapped is a directory in another wrapper.
 type wrapped struct{ vfs.Dir }
 
 func TestRename(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stop sends the signal to this very thread: sent to the process, another thread
-// may take it, and this one would run on for a moment.
+// stop sends the signal to this thread. If it were sent to the process, another thread could take it,
+// and this one would run on for a moment.
 func stop() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -17,10 +17,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ending is a process that makes three directories, and what becomes of it at the second.
+// ending is a process that creates three directories, with its fate at the second one.
 type ending struct {
 	Base  string
-	Stops bool // and is not killed
+	Stops bool // instead of being killed
 	Phase faultfs.Phase
 }
 
@@ -46,8 +46,8 @@ func makeThree() error {
 	return nil
 }
 
-// A process that is struck down at an operation has not done it, or has, and one that
-// was stopped goes on from there.
+// A process that is killed before or after an operation has not executed it, or has. A stopped process
+// continues from there.
 func TestCrashAtAndStopAt(t *testing.T) {
 	for phase, left := range map[faultfs.Phase]int{faultfs.Before: 1, faultfs.After: 2} {
 		for fate, stops := range map[actor.Fate]bool{actor.Killed: false, actor.Stopped: true} {

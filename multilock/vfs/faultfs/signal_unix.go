@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CrashAt kills the process at the n-th operation with SIGKILL: nothing deferred
-// runs, nothing is flushed. What the process wrote survives it: the machine has
-// not crashed.
+// CrashAt kills the process with SIGKILL at operation n: nothing deferred runs, and nothing is flushed.
+// Data that the process wrote survives, because the machine does not crash.
 func CrashAt(n int, phase Phase) Injector {
 	return at(n, phase, func() error {
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
@@ -19,8 +18,8 @@ func CrashAt(n int, phase Phase) Injector {
 	})
 }
 
-// StopAt stops the process at the n-th operation with SIGSTOP, until somebody
-// sends it SIGCONT; then the operation goes on as if nothing had happened.
+// StopAt stops the process with SIGSTOP at operation n. After a SIGCONT the operation continues
+// normally.
 func StopAt(n int, phase Phase) Injector { return at(n, phase, stop) }
 
 func errorName(number syscall.Errno) string {

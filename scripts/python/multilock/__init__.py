@@ -13,6 +13,7 @@ from ._program import program, version
 from .errors import Error, Failed, Held, Lost, TimedOut, Unknown
 from .jobs import Barrier, Batch, Result, batch, run_once, wait
 from .lock import AsyncLock, Lock
+from .mapping import map, results
 
 __all__ = [
     "AsyncLock",
@@ -27,7 +28,9 @@ __all__ = [
     "TimedOut",
     "Unknown",
     "batch",
+    "map",
     "program",
+    "results",
     "run_once",
     "version",
     "wait",

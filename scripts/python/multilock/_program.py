@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from . import errors
 
@@ -63,6 +64,10 @@ class Place:
         given = {"--dir": self.dir, "--group": self.group, "--source": self.source, "--trust": self.trust}
         return [f"{option}={os.fsdecode(value)}" for option, value in given.items() if value is not None]
 
+    def shown(self, *words: str) -> str:
+        """A command about this place, to type into a shell."""
+        return shlex.join(["multilock", *self.options(), *words])
+
 
 def options(**given: Any) -> list[str]:
     """Command-line options of keyword arguments; None and False are left out."""
@@ -84,9 +89,9 @@ def environment() -> dict[str, str]:
 class Call:
     """One call of the program, which ``run`` makes and another thread may abandon at any time."""
 
-    def __init__(self, words: Sequence[str], given: Optional[bytes] = None, **streams: Any) -> None:
+    def __init__(self, words: Sequence[str], given: Optional[bytes] = None, *, variables: Optional[Mapping[str, str]] = None, **streams: Any) -> None:
         """``streams`` are those of subprocess.Popen; without them the output is kept."""
-        self._words, self._given = [program(), *words], given
+        self._words, self._given, self._variables = [program(), *words], given, variables or {}
         self._streams = streams or {"stdin": subprocess.DEVNULL if given is None else subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self._lock = threading.Lock()
         self._abandoned = False
@@ -126,7 +131,7 @@ class Call:
         return self.output
 
     def _start(self, **more: Any) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(self._words, env=environment(), **self._streams, **more)
+        return subprocess.Popen(self._words, env={**environment(), **self._variables}, **self._streams, **more)
 
     def _communicate(self, process: "subprocess.Popen[bytes]") -> None:
         out, err = process.communicate(self._given)

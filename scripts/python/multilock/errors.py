@@ -10,7 +10,7 @@ class Error(Exception):
     """multilock could not do what it was asked for; the message says why, and what to do."""
 
     code: int
-    """The program's exit code; see ``multilock --help``."""
+    """The program's exit code; see ``multilock help exit-codes``."""
 
     def __init__(self, message: str, code: int = 125) -> None:
         super().__init__(message)

@@ -6,7 +6,7 @@ import os
 import shlex
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Optional, Sequence, Union, cast
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union, cast
 
 from . import _program, errors
 from ._program import FOREVER, Place, Seconds
@@ -44,7 +44,7 @@ class Batch:
     total: int
     done: int
     failed: int
-    left: int
+    unfinished: int
     failures: list[dict[str, Any]] = field(repr=False)
     json: dict[str, Any] = field(repr=False)
 
@@ -54,7 +54,7 @@ class Batch:
         return self.done == self.total
 
     def __repr__(self) -> str:
-        return f"Batch(total={self.total}, done={self.done}, left={self.left}, failed={self.failed}: {_names(self.failures)})"
+        return f"Batch(total={self.total}, done={self.done}, unfinished={self.unfinished}, failed={self.failed}: {_names(self.failures)})"
 
 
 def _names(of: list[dict[str, Any]], most: int = 10) -> str:
@@ -68,12 +68,12 @@ class Barrier:
 
     ok: bool
     """Everything is done, and nothing failed or died."""
-    failed: list[dict[str, Any]] = field(repr=False)
-    crashed: list[dict[str, Any]] = field(repr=False)
+    failures: list[dict[str, Any]] = field(repr=False)
+    dead: list[dict[str, Any]] = field(repr=False)
     json: dict[str, Any] = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"Barrier(ok={self.ok}, failed={_names(self.failed)}, crashed={_names(self.crashed)})"
+        return f"Barrier(ok={self.ok}, failures={_names(self.failures)}, dead={_names(self.dead)})"
 
 
 def run_once(
@@ -137,8 +137,8 @@ def batch(
     words = ["batch", "--json", "--quiet", *Place(dir, group, source, trust).options()]
     words += _program.options(jobs=workers, retries=retries or None)
     pairs = os.fsencode("".join(map(_pair, jobs)))
-    told = _told([*words, *options, "--null", "-"], pairs)
-    return Batch(told["total"], told["done"], told["failed"], told["left"], told["failures"] or [], told)
+    said = answer([*words, *options, "--null", "-"], pairs)
+    return Batch(said["total"], said["done"], said["failed"], said["unfinished"], said["failures"] or [], said)
 
 
 def wait(
@@ -162,20 +162,20 @@ def wait(
     words += _program.options(expect=expect, wait=None if timeout is None else _program.duration(timeout))
     if members is not None:
         words += ["--members=" + ",".join(members)]
-    told = _told([*words, *options])
-    barrier = Barrier(told["ok"], told["failed"] or [], told["crashed"] or [], told)
+    said = answer([*words, *options])
+    barrier = Barrier(said["ok"], said["failures"] or [], said["dead"] or [], said)
     if check and not barrier.ok:
-        raise errors.Failed(f"{told.get('error', 'not everything is done')}: {barrier}", 1, barrier)
+        raise errors.Failed(f"{said.get('error', 'not all jobs have succeeded')}: {barrier}", 1, barrier)
     return barrier
 
 
-def _told(words: Sequence[str], given: Optional[bytes] = None) -> dict[str, Any]:
+def answer(words: Sequence[str], given: Optional[bytes] = None, variables: Optional[Mapping[str, str]] = None) -> dict[str, Any]:
     """What a command prints with --json; 1 is its code if a job has failed."""
-    call = _program.finish(_program.Call(words, given))
-    told = errors.parsed(call.output) if call.code in (0, 1) else {}
-    if not told:
+    call = _program.finish(_program.Call(words, given, variables=variables))
+    said = errors.parsed(call.output) if call.code in (0, 1) else {}
+    if not said:
         raise errors.of(call.code or 0, call.messages)
-    return told
+    return said
 
 
 def _pair(job: Union[Command, tuple[str, Command]]) -> str:

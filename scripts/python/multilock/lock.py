@@ -24,9 +24,9 @@ class Lock:
     """A lock on the shared directory, held by this process.
 
     name      the lock's name, in its group
-    dir       the shared directory; or source, a URL (see ``multilock --help``)
+    dir       the shared directory; or source, a URL (see ``multilock help sources``)
     wait      how long to wait for it, in seconds; None waits for ever, 0 not at all (Held is raised)
-    ttl       how long it stays held without a sign of life from this host (default: two minutes)
+    ttl       how long it stays held without a heartbeat from this host (default: two minutes)
     fair      stand in line with all who say so: who came first is first
     on_lost   what happens when the lock is lost while it is held:
               "raise"   the thread that acquired it is interrupted (the main thread at once, as by Ctrl-C,
@@ -98,7 +98,7 @@ class Lock:
         seen = json.loads(_program.call(["status", "--json", *self.place.options(), "--", self.name], fine=(0, 121)))
         for lock in seen["locks"]:
             if lock.get("token") == self.token and not self.lost.is_set():
-                return max(0.0, (lock["ttl_seconds"] or 0) - (lock["silence_seconds"] or 0))
+                return max(0.0, (lock["ttl_seconds"] or 0) - (lock["heartbeat_age_seconds"] or 0))
         raise errors.Lost(f"{self.name}: the lock was lost while it was held", 122)
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ def test_a_command_runs_once(shared: Path) -> None:
 
 def test_a_commands_failure_is_its_result(shared: Path) -> None:
     assert multilock.run_once("bad", ["sh", "-c", "exit 7"]).exit == 7
-    with pytest.raises(multilock.Failed, match="has failed before") as failed:
+    with pytest.raises(multilock.Failed, match="failed permanently") as failed:
         multilock.run_once("bad", ["sh", "-c", "exit 0"])
     again = multilock.run_once("bad", ["sh", "-c", "exit 0"], check=False)
     assert failed.value.result == again
@@ -116,9 +116,9 @@ def test_a_list_and_its_barrier(shared: Path) -> None:
     with pytest.raises(multilock.Failed, match="two") as failed_jobs:
         multilock.wait(expect=3, timeout=60, group="g")
     barrier = multilock.wait(expect=3, timeout=60, group="g", check=False)
-    assert repr(barrier) == repr(failed_jobs.value.result) == "Barrier(ok=False, failed=['two'], crashed=[])"
-    assert repr(report) == "Batch(total=3, done=2, left=0, failed=1: ['two'])"
-    assert not barrier.ok and [failure["name"] for failure in barrier.failed] == ["two"]
+    assert repr(barrier) == repr(failed_jobs.value.result) == "Barrier(ok=False, failures=['two'], dead=[])"
+    assert repr(report) == "Batch(total=3, done=2, unfinished=0, failed=1: ['two'])"
+    assert not barrier.ok and [failure["name"] for failure in barrier.failures] == ["two"]
     assert multilock.wait(["one", "three"], timeout=60, group="g").ok
     with pytest.raises(multilock.TimedOut):
         multilock.wait(["one", "four"], timeout=0.3, group="g")

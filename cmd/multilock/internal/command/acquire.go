@@ -33,46 +33,29 @@ type acquireOptions struct {
 	detach bool
 }
 
-// acquireReport is what "acquire --json" prints.
+// acquireReport is the output of "acquire --json".
 type acquireReport struct {
 	Name   string `json:"name"`
 	Group  string `json:"group"`
 	Token  string `json:"token"`
 	Fence  uint64 `json:"fence,omitempty"`
 	Keeper int    `json:"keeper_pid,omitempty"` // the process that renews the lock; none for --detach
-	For    int    `json:"for_pid,omitempty"`    // the process with whose end the lock is released
+	For    int    `json:"for_pid,omitempty"`    // the process that owns the lock: its end releases the lock
 }
 
-// Acquire takes a lock for a shell script.
+// Acquire acquires a lock for a shell script.
 func Acquire(e *Env) *cli.Command {
 	o := &acquireOptions{}
 	return &cli.Command{
 		Name:      "acquire",
-		Usage:     "take the lock for a shell script, and print its token",
+		Usage:     "acquire the lock for a shell script, and print its token",
 		ArgsUsage: "[options] NAME",
-		Description: `Takes the lock for a shell script and prints a token; if the script dies, the
-lock is given back. Ends with 121 if another process holds the lock.
+		Description: `Acquires the lock for a shell script and prints a token; if the script dies, the
+lock is released. Ends with 121 if another process holds the lock.
 
    token=$(multilock -d /shared acquire -n deploy --wait 10m) || exit
    ...
-   multilock -d /shared release -n deploy --token "$token"
-
-A keeper in the background renews the lock while the process --pid lives (the
-calling shell, unless said otherwise) and releases it when that ends. The lock
-counts as held by that process; should the keeper be killed, it stays held until
-it is released, or --ttl has passed.
-
-With --detach nobody renews the lock: it is held for --ttl, or until it is
-released, on whatever host. See multilock --help for the exit codes.
-
-With --shared many hold the lock together, each with a token of its own, and keep out
-whoever wants it alone; the name ends in ".shared" (multilock run --help):
-
-   token=$(multilock -d /shared acquire --shared -n db.shared --wait 1h) || exit
-
-` + fairHelp + `
-
-` + probeHelp,
+   multilock -d /shared release -n deploy --token "$token"`,
 		Flags: e.Flags("acquire", options.Values{
 			"wait": &o.wait, "pid": &o.pid, "detach": &o.detach, "shared": &o.Shared, "fair": &o.Fair,
 			"ttl": &o.TTL, "max-age": &o.MaxAge, "poll": &o.Poll, "probe": &o.Probe,
@@ -91,7 +74,7 @@ func (o *acquireOptions) read(c *cli.Context) error {
 
 func runAcquire(ctx context.Context, e *Env, o *acquireOptions) error {
 	sigs := console.CatchSignals()
-	console.OutliveReaders() // a reader that has left gets an error instead, and the lock is released
+	console.OutliveReaders() // a closed pipe causes a write error, after which the lock is released
 	defer sigs.Release()
 	ctx = sigs.Until(ctx)
 	granted, err := o.acquire(ctx, e)
@@ -122,15 +105,15 @@ func (o *acquireOptions) deliver(e *Env, report acquireReport) error {
 	return e.Print("%s\n", report.Token)
 }
 
-// grant is a lock that was acquired, but not yet delivered: it counts only if its token has
-// been written. A token that no process has received would keep the lock for nothing.
+// grant is a lock that was acquired, but not yet delivered. If its token cannot be written, the lock is
+// released: no process could use it.
 type grant struct {
 	report   acquireReport
 	keep     func() error
 	withdraw func() error
 }
 
-// callingScript is the process for whose lifetime a lock is acquired without --pid.
+// callingScript returns the process that owns the lock if --pid is not given.
 func callingScript(parent int) (int, error) {
 	pid := callingShell(parent)
 	if name, yes := isWrapper(pid); yes {
@@ -156,7 +139,7 @@ func (o *acquireOptions) acquire(ctx context.Context, e *Env) (grant, error) {
 	return acquireKept(ctx, e, o, owner)
 }
 
-// acquireDetached takes a lock that nobody renews.
+// acquireDetached acquires a lock without heartbeats.
 func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, error) {
 	src, err := e.Kinds.Open(ctx, e.Env, o.Place)
 	if err != nil {
@@ -196,17 +179,17 @@ func acquiredEvent(lock *multilock.Lock, fence uint64, waited time.Duration) sou
 	}
 }
 
-// keepOrder tells the keeper, on its standard input, which lock to hold, and how.
+// keepOrder is the keeper's input: the lock to hold, and the options.
 type keepOrder struct {
-	Place   place.Place // with the password in its URL
+	Place   place.Place // the URL includes the password
 	Holding holding
 	Wait    console.WaitLimit
-	Silent  bool // reports errors alone
+	Silent  bool // reports only errors
 	Owner   process.Identity
 }
 
-// keepAnswer is the keeper's reply on its standard output. Answers before the last one have only a
-// message, Say.
+// keepAnswer is the keeper's reply on its standard output. All replies but the last have only the message
+// Say.
 type keepAnswer struct {
 	Say   string `json:",omitempty"`
 	Token string
@@ -215,8 +198,8 @@ type keepAnswer struct {
 	Error string
 }
 
-// acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
-// names the process that works under it, and not the one that renews it.
+// acquireKept starts a keeper, which acquires the lock in the owner's name: the lock's record names the
+// process that is protected by the lock, not the process that renews it.
 func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.Identity) (grant, error) {
 	where, err := o.WithPassword(e.Env)
 	if err != nil {
@@ -244,11 +227,11 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 // keeperProcess is the keeper as its parent sees it.
 type keeperProcess struct {
 	pid  int
-	life io.WriteCloser // closed without a confirmation, it makes the keeper give up
-	out  io.ReadCloser  // ends when the keeper holds the lock for good, or has given up
+	life io.WriteCloser // if it is closed without a confirmation, the keeper gives up
+	out  io.ReadCloser  // ends when the keeper has been confirmed, or has given up
 }
 
-// confirm makes the keeper hold the lock from now on.
+// confirm makes the keeper hold the lock until the owner ends.
 func (k *keeperProcess) confirm() error {
 	if _, err := io.WriteString(k.life, delivered); err != nil {
 		return fmt.Errorf("the keeper has ended: %w", err)
@@ -256,7 +239,7 @@ func (k *keeperProcess) confirm() error {
 	return k.end()
 }
 
-// dismiss returns when the keeper has released the lock.
+// dismiss makes the keeper release the lock, and waits for that.
 func (k *keeperProcess) dismiss() error {
 	_ = k.life.Close()
 	return k.end()
@@ -273,10 +256,11 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 		return nil, fmt.Errorf("find the program itself to start the keeper: %w", err)
 	}
 	cmd := exec.Command(self, KeepCommand)
-	cmd.Env = place.JobEnviron(e.Environ()) // what is secret is in the order
+	cmd.Env = place.JobEnviron(e.Environ()) // the order carries the secrets
 	cmd.SysProcAttr = ownSession()
-	if order.Place.URL == (place.Address{}) && order.Holding.Probe == "" { // which may name files from here
-		cmd.Dir = "/" // the script's directory can be unmounted
+	// URLs and probes may have relative paths.
+	if order.Place.URL == (place.Address{}) && order.Holding.Probe == "" {
+		cmd.Dir = "/" // so that the script's directory can be unmounted
 		if order.Place.Base, err = filepath.Abs(order.Place.Base); err != nil {
 			return nil, fmt.Errorf("start the keeper: %w", err)
 		}
@@ -291,13 +275,12 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
 	if err := json.NewEncoder(in).Encode(console.MapTexts(order, source.EncodeName)); err != nil {
-		return nil, fmt.Errorf("tell the keeper what to do: %w", err)
+		return nil, fmt.Errorf("send the keeper its orders: %w", err)
 	}
 	return &keeperProcess{pid: cmd.Process.Pid, life: in, out: out}, nil
 }
 
-// answer reports the keeper's messages, and waits for its last answer. When ctx ends, the keeper
-// has to give up.
+// answer reports the keeper's messages, and returns its last reply. If ctx ends, the keeper gives up.
 func (k *keeperProcess) answer(ctx context.Context, say func(string, ...any)) (keepAnswer, error) {
 	stop := context.AfterFunc(ctx, func() { _ = k.life.Close() })
 	defer stop()
@@ -318,7 +301,7 @@ func (k *keeperProcess) answer(ctx context.Context, say func(string, ...any)) (k
 		a = keepAnswer{}
 	}
 	if a.Code != console.ExitOK {
-		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // the keeper made the text
+		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // formatted by the keeper
 	}
 	return a, nil
 }
@@ -336,4 +319,4 @@ func readOrder(in *bufio.Reader) (keepOrder, error) {
 	return console.MapTexts(order, source.DecodeName), nil
 }
 
-var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))
+var errParentGone = fmt.Errorf("the process that asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))

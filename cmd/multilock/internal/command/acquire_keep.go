@@ -18,10 +18,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// KeepCommand is the keeper. Only "acquire" starts it.
+// KeepCommand is the hidden command that "acquire" starts as the keeper.
 const KeepCommand = "__keep"
 
-// Keep holds a lock for a script. Only "acquire" starts it.
+// Keep holds a lock for a script.
 func Keep(e *Env) *cli.Command {
 	return &cli.Command{
 		Name: KeepCommand, Hidden: true, Usage: "hold a lock for acquire",
@@ -29,9 +29,9 @@ func Keep(e *Env) *cli.Command {
 	}
 }
 
-// runKeep acquires the lock that its order names, answers, and holds it until the owner
-// ends, a signal asks it to end, or the lock is lost: mostly by a release with its token.
-// It holds nothing before acquire has confirmed that the token was delivered.
+// runKeep acquires the lock of its order, replies, and holds it until the owner ends, a signal arrives, or
+// the lock is lost, usually because it was released with its token. It gives up unless acquire confirms that
+// the token was delivered.
 func runKeep(ctx context.Context, e *Env) error {
 	in := bufio.NewReader(e.Stdin)
 	order, err := readOrder(in)
@@ -46,7 +46,7 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
-	defer func() { _ = src.Close(nil) }() // the end of the process
+	defer func() { _ = src.Close(nil) }() // the process ends here
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireIf[source.Queueing](order.Holding.Fair, src, "acquire: --fair", source.TraitQueue)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
@@ -72,7 +72,7 @@ func runKeep(ctx context.Context, e *Env) error {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
 	_ = src.Note(ctx, acquiredEvent(lock, fence, 0))
-	_ = e.Stdout.Close() // acquire waits for that
+	_ = e.Stdout.Close() // acquire waits for this
 	why, before := hold(ctx, lock, order.Owner, src.Self), time.Now()
 	err = lock.Release(context.WithoutCancel(ctx))
 	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.Self).Life == process.Gone && !releaseNoted(src, lock.Record(), start) {
@@ -81,14 +81,14 @@ func runKeep(ctx context.Context, e *Env) error {
 		event.Time, event.What, event.Held, event.Why = before, source.EventReleased, before.Sub(start), why
 		_ = src.Note(context.WithoutCancel(ctx), event)
 	}
-	return nil // acquire has ended: nothing reads an error
+	return nil // acquire has ended: no process would receive an error
 }
 
-// settling is how long "multilock release" may take from the release to its event.
+// settling is the maximum delay between a release by "multilock release" and its event.
 const settling = 2 * time.Second
 
-// releaseNoted reports whether "multilock release" has noted the release already, which
-// happens just before a script ends.
+// releaseNoted reports whether "multilock release" has already recorded the release. Scripts often release
+// the lock just before they end.
 func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
 	chronicle, ok := src.Locks.(source.Journal)
 	if !ok {
@@ -97,7 +97,7 @@ func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
 	time.Sleep(settling)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for e, err := range chronicle.History(ctx, start.Add(-time.Hour)) { // by the clocks of other hosts
+	for e, err := range chronicle.History(ctx, start.Add(-time.Hour)) { // margin for clocks of other hosts
 		if err != nil {
 			return false
 		}
@@ -108,10 +108,10 @@ func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
 	return false
 }
 
-// delivered is the line by which acquire confirms that the token was delivered.
+// delivered is the line with which acquire confirms that the token was delivered.
 const delivered = "delivered\n"
 
-// listen reads whether acquire confirms the delivery. The context ends if acquire ends without that.
+// listen waits for acquire's confirmation. The context ends if acquire ends without confirming.
 func listen(ctx context.Context, in *bufio.Reader) (context.Context, <-chan bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	confirmed := make(chan bool, 1)
@@ -140,7 +140,7 @@ func answerLine(e *Env, a keepAnswer) error {
 	return nil
 }
 
-// hold returns when the lock is to be released, or is lost.
+// hold waits until the lock must be released or is lost, and returns the reason.
 func hold(ctx context.Context, lock *multilock.Lock, owner, self process.Identity) string {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

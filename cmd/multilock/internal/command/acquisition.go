@@ -23,20 +23,7 @@ type holding struct {
 	Fair, Shared      bool
 }
 
-const fairHelp = `With --fair those who wait stand in line, and who came first is first; a dead waiter
-is passed over as a dead holder is. Who waits without it may overtake, so all should
-say so. Without it nobody starves, but the order is by chance. On NFS a place in the
-queue costs some 25 requests, and while many wait it costs less than to do without.`
-
-const sharedHelp = `With --shared many hold the lock together, and keep out whoever wants it alone: readers
-and writers. The name ends in ".shared", so that a writer, which is any run without
---shared, knows that there may be readers. One that waits lets no new reader in, and
-begins when the last one has ended, or is found dead as any holder is:
-
-   multilock -d /shared run --shared -n db.shared --wait forever -- ./report
-   multilock -d /shared run          -n db.shared --wait 1h      -- ./load`
-
-// useTTL applies the ttl of the configuration.
+// useTTL applies the configured TTL unless the option was given.
 func (h *holding) useTTL(p *place.Place) {
 	if !h.TTL.Given {
 		h.TTL.Value = p.UsualTTL()
@@ -48,11 +35,11 @@ func (h *holding) checkName(command, name string) error {
 	if !h.Shared || multilock.Shareable(name) {
 		return nil
 	}
-	return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(name, "."))
+	return console.Usagef(command, "--shared: the name must end in .shared, so that an exclusive holder looks for readers; use -n %s.shared for both", strings.TrimSuffix(name, "."))
 }
 
-// options are the lock's options, with the batch job that this process belongs to, and the probe.
-// It calls say if an answer of the probe is inconclusive.
+// options returns the lock's options, including the probe and the batch job that this process belongs to. It
+// calls say if a probe is inconclusive.
 func (h *holding) options(e *Env, src *place.Source, command string, say func(string, ...any)) (_ multilock.Options, err error) {
 	opt := multilock.Options{
 		TTL: h.TTL.Value, Poll: h.Poll.Value, StalePolicy: multilock.StalePolicy{MaxAge: h.MaxAge.Value}, Fair: h.Fair, User: src.Place.User, Batch: source.BatchJobOf(e.Getenv),
@@ -61,7 +48,7 @@ func (h *holding) options(e *Env, src *place.Source, command string, say func(st
 	return opt, err
 }
 
-// acquisition is a lock to acquire within a limit.
+// acquisition acquires a lock, waiting at most for its limit.
 type acquisition struct {
 	src    *place.Source
 	shared bool
@@ -69,8 +56,8 @@ type acquisition struct {
 	opt    multilock.Options
 	terms  func(multilock.Options) multilock.Terms
 	limit  console.WaitLimit
-	token  string // of the lock under which this process runs as a job
-	// notice reports what it waits for, until stop is called.
+	token  string // of the lock that protects this process, if it runs as a job
+	// notice reports the wait until stop is called.
 	notice func(context.Context, show.NoticeText) (stop func())
 }
 
@@ -84,7 +71,7 @@ func (h *holding) acquisition(e *Env, src *place.Source, command string, out con
 	return a, err
 }
 
-// requireIf rejects an option that was given, or a command, if the source lacks the ability T.
+// requireIf rejects an option or command that needs the ability T if the source lacks it.
 func requireIf[T any](given bool, src *place.Source, command string, trait source.Trait) error {
 	if !given {
 		return nil
@@ -93,7 +80,7 @@ func requireIf[T any](given bool, src *place.Source, command string, trait sourc
 	return err
 }
 
-// acquire acquires the lock or a slot. The number is that of the slot, 0 for the lock.
+// acquire acquires the lock or a slot, and returns the slot's number, 0 for the lock.
 func (a acquisition) acquire(ctx context.Context) (*multilock.Lock, int, error) {
 	switch {
 	case a.slots > 0:
@@ -106,7 +93,7 @@ func (a acquisition) acquire(ctx context.Context) (*multilock.Lock, int, error) 
 	return lock, 0, err
 }
 
-// acquireFenced acquires the lock with its fencing number.
+// acquireFenced acquires the lock, and returns its fencing token.
 func (a acquisition) acquireFenced(ctx context.Context) (*multilock.Lock, uint64, error) {
 	lock, _, err := a.acquire(ctx)
 	if err != nil {
@@ -119,7 +106,7 @@ func (a acquisition) acquireFenced(ctx context.Context) (*multilock.Lock, uint64
 	return lock, fence, nil
 }
 
-// fenceOf returns the lock's fencing number, 0 if the source has none.
+// fenceOf returns the lock's fencing token, 0 if the source has none.
 func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
 	fence, err := lock.Fence(ctx)
 	switch {
@@ -147,7 +134,7 @@ func (a acquisition) acquireSlot(ctx context.Context) (*multilock.Lock, int, err
 	return slot.Lock, slot.Number, nil
 }
 
-// slotHolders is the notice of a command that waits for a slot.
+// slotHolders is the notice while a command waits for a slot.
 func (a acquisition) slotHolders(ctx context.Context, waited time.Duration) string {
 	names, err := a.src.Locks.Names(ctx)
 	if err != nil {
@@ -173,7 +160,7 @@ func (a acquisition) slotHolders(ctx context.Context, waited time.Duration) stri
 // acquiring is a function that acquires a lock.
 type acquiring func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
 
-// acquireBy acquires the lock with try, or with wait if there is a limit.
+// acquireBy acquires the lock with wait if there is a limit, otherwise with try.
 func (a acquisition) acquireBy(ctx context.Context, try, wait acquiring) (*multilock.Lock, error) {
 	if !a.limit.Waits() {
 		lock, err := try(ctx, a.src.Locks, a.src.Place.Name, a.terms(a.opt))
@@ -198,9 +185,9 @@ func (a acquisition) acquireBy(ctx context.Context, try, wait acquiring) (*multi
 	return lock, a.src.IfLasting(err)
 }
 
-// isOurs reports whether this command runs under a lock: the holder is an ancestor of this process,
-// or gave it the token, as a job gets it. An ancestor with several threads, which holds the lock for
-// none of its jobs, may release it while this command waits.
+// isOurs reports whether this command runs under the lock: the holder is an ancestor of this process, or
+// passed it the token, as to a job. A multithreaded ancestor does not count unless it holds the lock for a
+// job: it may release the lock while this command waits.
 func (a acquisition) isOurs(r source.Record) bool {
 	if a.token != "" && a.token == r.Token {
 		return true

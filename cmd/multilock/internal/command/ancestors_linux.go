@@ -6,8 +6,8 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// isAncestor says whether a process of this pid namespace is our parent, or an ancestor of it, with
-// one thread, or with any number of them.
+// isAncestor reports whether a process of this pid namespace is our parent or another ancestor. A process
+// with several threads counts only if threads is set.
 func isAncestor(pid int, threads bool) bool {
 	for at := os.Getppid(); at > 0; {
 		stat, err := procfs.Proc.Stat(at)

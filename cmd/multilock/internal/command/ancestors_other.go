@@ -4,5 +4,5 @@ package command
 
 import "os"
 
-// isAncestor says whether a process is our parent: no more is known here.
+// isAncestor reports whether a process is our parent. Other ancestors are not known here.
 func isAncestor(pid int, _ bool) bool { return pid == os.Getppid() }

@@ -23,18 +23,19 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/source"
 )
 
-// batchOptions is what "batch" was asked to do.
+// batchOptions are the options of "batch".
 type batchOptions struct {
 	common
 	holding
 	disclosure
 	limits
 	jobs       console.Number
-	memory     memorySize
+	memory     console.Size
 	needs      needs
 	retries    console.Number
 	retryOn    exitCodes
@@ -56,12 +57,15 @@ type batchOptions struct {
 	fence      bool
 	dryRun     bool
 	list       string
-	args       []string // the list itself, if it stands on the command line
-	argFiles   fileList
+	args       []string // the jobs, if they are given on the command line
+	argFiles   repeated
 	colsep     *regexp.Regexp
 	header     string
 	again      bool // --retry-failed
 	add        bool
+	replace    bool
+	redo       repeated
+	wait       console.Duration
 }
 
 // Batch runs a list of jobs.
@@ -72,96 +76,22 @@ func Batch(e *Env) *cli.Command {
 		Usage:     "run a list of jobs, each once, on any number of hosts",
 		ArgsUsage: "-g GROUP [options] FILE",
 		Description: `Runs each line of FILE (NAME<TAB>COMMAND, or COMMAND) once over all hosts that
-are given the same list. Started again, it goes on where it stopped.
+are given the same list. Started again, it continues where it stopped.
 
    multilock -d /shared -g convert batch -j 8 --retries 2 jobs.txt
-   multilock -d /shared -g convert logs --failed     what the failed ones said
-   multilock -d /shared -g convert clean --results   forget all, for a new start
-
-FILE - is the standard input; /bin/sh runs the lines. Hosts that are given the list in the
-same group may start at the same time or later. The group has to be named: by -g, MULTILOCK_GROUP or a configuration file.
-All lines are NAME<TAB>COMMAND, or all are a command alone, which is then called by its
-number. Empty lines and lines that begin with # are skipped. A byte order mark at the
-beginning, and the CR at the ends of all lines, are left out with a warning; a list in which
-only some lines have one is refused, and so is a command of 128 KiB or more. A job that
-needs a tab in a list without names, a CR, or several lines fits into a list of --null:
-
-   printf '%s\0%s\0' one './convert "a b"' two ./join |
-      multilock -d /shared -g G batch --null -
-
-There each job is NAME NUL COMMAND NUL, NAME may be empty, and no byte has another meaning.
-A line BARRIER divides the list: no job behind it is begun, on any host, before all jobs
-above it have succeeded. If one of them fails for good, what stands behind is not run, and
-the exit code is 1. (A program of that name is called with a space before it.)
-With --shell, or a line SHELL bash above all jobs, another shell runs the lines, on all
-hosts. A pipe succeeds when its last command does: with --shell 'bash -o pipefail' only
-when all of them do.
-Or the list is made of a command and values:
-
    multilock -d /shared -g convert batch -j 8 'convert {} {}.png' ::: *.gif
+   multilock -d /shared -g convert logs --failed     output of the failed jobs
 
-{} is the value, quoted for the shell (so write no quotes around it), {.} without its
-extension, {/} its base name, {//} its directory, {/.} the base name without extension,
-{#} the job's number, {##} the number of jobs. Without any of them the value comes last.
-Several ::: make all combinations, with {1}, {2.} ... for the value of each; :::+ links a
-list to the one before it, value by value. :::: FILE and --arg-file FILE read values, one
-on each line; --colsep splits each into columns {1}, {2} ..., and with --header : the first
-value of a list is the name of its column:
-
-   multilock -d /shared -g sizes batch --header : 'resize {img} {w}' \
-      ::: img a.png b.png ::: w 64 128
-
-Hosts can join and leave at any time, and the jobs of one that dies, or stands still for
-longer than --ttl, are taken over by the others. Of those that have ended there a few
-may run again, because they were not recorded yet: on average less than one for every
-eight of -j; of jobs that take less than two seconds, those that ended in the last
-quarter of one. Where multilock alone stood still, so may those that ended meanwhile, -j
-at most. Started again it goes on where it stopped: what is done is not run again, until
-"multilock clean --results", and what has failed for good neither, until --retry-failed.
-A list that differs from the one that the group was given first is refused. With --add
-it may continue that one:
+A list that differs from the one that the group has is rejected. With --add
+it may continue that one, and with --replace it takes its place:
 
    multilock -d /shared -g convert batch -j 8 --add longer.txt
+   multilock -d /shared -g convert batch -j 8 --replace fixed.txt
 
-Hosts that were given the shorter one go on with that.
-
-A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
-MULTILOCK_ATTEMPT, MULTILOCK_SLOT and MULTILOCK_TOKEN in its environment; its standard input
-is empty. The slot is a number from 1 to -j that no other job of this multilock has at the
-time: CUDA_VISIBLE_DEVICES=$((MULTILOCK_SLOT - 1)) gives each job a GPU of its own.
-Neighbouring jobs, 64 at most, are claimed with one lock, and share its token.
-
-What it prints is kept with the locks, of many jobs in one file, and "multilock logs NAME"
-shows it, --follow while it runs. Or it is in NAME.log of the directory that --logs names;
-or, standard output and error apart, in NAME/stdout and NAME/stderr of that of --results.
-A job ends with its shell: what that leaves in the background cannot print any more, and
-mostly dies of SIGPIPE when it tries. Give a process that is to outlive its job an output
-of its own: serve >serve.log 2>&1 &
-A job that succeeded, but of whose output a part could not be written, is done, is not
-run again, and makes the exit code 1, now and in later runs (--output).
-
-The directory of --logs or --results, and the file of --joblog, may be where others can
-write, too: no link is followed there, and only a file of yours is written to. Where nobody
-else can write, a link, a pipe or a device does as well. Root runs no FILE that others may
-write to.
-
-Interrupted once it takes no more jobs and waits for those that run; twice it ends
-them, and they will be run again. So will one that fails after a SIGTERM, for schedulers
-send that to the jobs, too, or that dies of a signal to end (or exits with its code,
-128+n) up to a second before multilock gets one. What a job leaves in the background is
-ended before its lock is released if it was told to end; else it is left alone.
-
-A line NEEDS cpus=4 mem=8G says what each of the jobs below it takes: of the N of -j, of
-which a job takes one otherwise, and of --mem. As long as there is not enough of it for the
-job whose turn it is, no other begins on this host. (NEEDS alone: one again, and no memory.)
-With --load and --memfree this host begins no job while others, or what runs already, keep
-it busy, and then one, a second later two, and so on. A job that runs is left alone; what
-this host has claimed and does not begin goes to hosts that have nothing to do.
-
-` + console.ExitTable,
+Hosts that are running the list take up both. Details: multilock help batch.`,
 		Flags: e.Flags("batch", options.Values{
 			"jobs": &o.jobs, "mem": &o.memory, "needs": &o.needs, "load": &o.load, "memfree": &o.memFree, "retries": &o.retries, "max-runtime": &o.timeout, "grace": &o.grace,
-			"retry-failed": &o.again, "add": &o.add, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,
+			"retry-failed": &o.again, "add": &o.add, "replace": &o.replace, "redo": &o.redo, "wait": &o.wait, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,
 			"logs": &o.logs, "results": &o.results, "separate": &o.separate, "print": &o.print, "tag": &o.tag, "output": (*string)(&o.output), "joblog": &o.joblog,
 			"ttl": &o.TTL, "max-age": &o.MaxAge, "poll": &o.Poll, "probe": &o.Probe, "label": &o.label, "redact": &o.redact,
 			"retry-on": &o.retryOn, "retry-delay": &o.retryDelay, "delay": &o.delay, "arg-file": &o.argFiles, "colsep": options.Reader(o.readColsep), "header": &o.header,
@@ -170,18 +100,18 @@ this host has claimed and does not begin goes to hosts that have nothing to do.
 	}
 }
 
-// fileList collects the files of an option that may be given several times.
-type fileList []string
+// repeated collects the values of an option that may be given several times.
+type repeated []string
 
-// Set adds a file.
-func (l *fileList) Set(text string) error { *l = append(*l, text); return nil }
+// Set adds a value.
+func (l *repeated) Set(text string) error { *l = append(*l, text); return nil }
 
 func (o *batchOptions) readColsep(text string) (err error) {
 	o.colsep, err = regexp.Compile(text)
 	return err
 }
 
-// read finds what contradicts itself, beyond the relations between options.
+// read checks what the relations between options do not cover.
 func (o *batchOptions) read(c *cli.Context) error {
 	const name = "batch"
 	o.list = c.Args().First()
@@ -190,8 +120,8 @@ func (o *batchOptions) read(c *cli.Context) error {
 	}
 	o.useTTL(&o.Place)
 	switch {
-	case len(o.args) > 0 && o.null:
-		return console.Usagef(name, "--null is for a list in a file")
+	case len(o.args) > 0 && o.null && len(o.argFiles) == 0 && !slices.ContainsFunc(o.args, func(arg string) bool { return strings.HasPrefix(arg, "::::") }):
+		return console.Usagef(name, "--null is for jobs or values in a file")
 	case len(o.args) == 0 && (o.colsep != nil || o.header != ""):
 		return console.Usagef(name, "--colsep and --header are for values: write them after :::, or name a file with --arg-file")
 	case len(o.argFiles) > 0 && len(o.args) == 0:
@@ -204,7 +134,7 @@ func (o *batchOptions) read(c *cli.Context) error {
 	return o.checkHost(name)
 }
 
-// run reads the list and works through it.
+// run reads the list and runs its jobs.
 func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error {
 	if err := o.checkAbilities(src); err != nil {
 		return err
@@ -227,9 +157,8 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	return workThrough(ctx, e, src, o, list)
 }
 
-// Of a list nothing becomes garbage, and little is allocated beside it. Beside a long one
-// memory is collected early, which costs hardly any time then, and much less room; beside
-// a short one so seldom that the jobs do not wait for it.
+// A list stays allocated, so the garbage collector finds little to free. With a large list it runs early, to
+// save memory; with a small one rarely, so that jobs do not wait for it.
 const (
 	leastGC, mostGC = 25, 400 // percent
 	garbage         = 16 << 20
@@ -246,16 +175,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	lock, err := o.options(e, src, "batch", e.Say)
-	if err != nil {
-		return errors.Join(err, r.close())
-	}
-	b, err := batch.New(src.Locks, r.jobs(), batch.Options{
-		TTL: lock.TTL, Poll: lock.Poll, StalePolicy: lock.StalePolicy, User: o.User, Batch: lock.Batch, Processes: true,
-		Workers: o.workers(), Retries: o.retries.Value, RetryOn: o.retryOn, RetryDelay: o.retryDelay.Value, Delay: o.delay.Value, Halt: o.halt.Halt, Order: map[string]batch.Order{"random": batch.OrderRandom}[o.order], Busy: o.busy(e.Say), Fence: o.fence,
-		Barriers: list.barriers, Needs: list.needs.needs, Shell: list.shell.String(), Add: o.add, Label: o.label,
-		Memory: int64(list.memory), //nolint:gosec // no host has more
-	})
+	b, err := o.newBatch(e, src, list, r)
 	if err != nil {
 		return errors.Join(err, r.close())
 	}
@@ -264,21 +184,39 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	r.told = sigs.jobsTold()
 	stop := show.StartBatchProgress(ctx, e.Env, o.progress(), b)
 	report, err := b.Run(sigs.ctx)
+	if err == lockgroup.ErrNotDone { //nolint:errorlint // an error that wraps it says more
+		err = &failedError{report.Failed, report.Total}
+	}
 	stop()
 	err = sigs.release(err)
 	err = halted(o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete))
-	view := viewOfBatch(o, src, report, time.Since(start), err)
+	view := viewOfBatch(o, src, &r.last, report, time.Since(start), err)
+	view.retry = o.retryCommand(e, src)
 	return view.print(e, o)
 }
 
-// progress is none where the jobs' own lines are to be seen.
+func (o *batchOptions) newBatch(e *Env, src *place.Source, list batchList, r *batchRun) (*batch.Batch, error) {
+	lock, err := o.options(e, src, "batch", e.Say)
+	if err != nil {
+		return nil, err
+	}
+	return batch.New(src.Locks, r.jobs(), batch.Options{
+		TTL: lock.TTL, Poll: lock.Poll, StalePolicy: lock.StalePolicy, User: o.User, Batch: lock.Batch, Processes: true,
+		Workers: o.workers(), Retries: o.retries.Value, RetryOn: o.retryOn, RetryDelay: o.retryDelay.Value, Delay: o.delay.Value, Halt: o.halt.Halt, Order: map[string]batch.Order{"random": batch.OrderRandom}[o.order], Busy: o.busy(e.Say), Fence: o.fence,
+		Barriers: list.barriers, Needs: list.needs.needs, Shell: list.shell.String(), Add: o.add, Label: o.label,
+		Memory:  int64(list.memory), //nolint:gosec // no host has more
+		Replace: o.replace, Redo: o.redo, Wait: o.wait.Value, Replaced: o.tellReplaced(e), Follow: r.follow,
+	})
+}
+
+// progress returns the output for progress reports: quiet if the output of jobs is printed.
 func (o *batchOptions) progress() console.Output {
 	out := o.Output
 	out.Quiet = out.Quiet || o.print || o.tag
 	return out
 }
 
-// checkAbilities finds what the source cannot do that a batch needs.
+// checkAbilities rejects a source that lacks an ability that a batch needs.
 func (o *batchOptions) checkAbilities(src *place.Source) error {
 	err := cmp.Or(
 		requireIf[source.Ledger](true, src, "batch", source.TraitResults),
@@ -291,33 +229,44 @@ func (o *batchOptions) checkAbilities(src *place.Source) error {
 	return err
 }
 
-// hinted says what to do about another list.
+// hinted adds advice to an error about a list that differs from the group's list.
 func (o *batchOptions) hinted(err error) error {
 	var differs *batch.ManifestError
+	switch {
+	case errors.As(err, new(*batch.DoneError)):
+		return fmt.Errorf("%w; --redo NAME has one run again", err)
+	case errors.As(err, new(*batch.BusyError)):
+		return fmt.Errorf("%w; use --wait 10m: that host then releases the jobs that it has not begun; or interrupt its batch (Ctrl-C, once), and start it again afterwards", err)
+	case errors.Is(err, batch.ErrReplaced):
+		return fmt.Errorf("%w; start again with the list that the group has now, or check that list and use --replace", err)
+	}
 	if errors.As(err, &differs) {
 		continued := !o.add && mayContinue(differs)
 		if differs.Line > 0 {
 			differs.Theirs, differs.Ours = o.differ(differs.Theirs, differs.Ours)
 		}
 		if continued {
-			return fmt.Errorf("%w; if this list is to continue that one, say --add", err)
+			return fmt.Errorf("%w; to continue that list with this one, use --add", err)
 		}
-		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
-			err, o.Command("clean", "--results"))
+		replace := ""
+		if o.IsFiles() {
+			replace = "to replace that list with this one, use --replace; or "
+		}
+		return fmt.Errorf("%w; choose another group with -g; %sdelete that list and its results: %s", err, replace, o.Command("clean", "--results"))
 	}
 	return err
 }
 
-// mayContinue says of another list that it could be the beginning of this one: it ends sooner, or
-// its jobs have the same numbers with fewer digits.
+// mayContinue reports whether the group's list could be the beginning of ours: it is shorter, or its jobs
+// have the same numbers with fewer digits.
 func mayContinue(differs *batch.ManifestError) bool {
 	theirs, theirCommand, _ := strings.Cut(differs.Theirs, "\t")
 	ours, command, _ := strings.Cut(differs.Ours, "\t")
 	return differs.Line > 0 && (differs.Theirs == "" || len(ours) > len(theirs) && command == theirCommand && strings.TrimLeft(ours, "0") == strings.TrimLeft(theirs, "0"))
 }
 
-// halted gives the end of a batch its exit code if that was halted: what it was to wait
-// for may be a success.
+// halted sets the exit code of a batch that --halt ended: it succeeds if it halted at a success, or at a
+// number of completed jobs of which none failed.
 func halted(err error) error {
 	var h *batch.HaltError
 	if !errors.As(err, &h) || errors.Is(err, errIncomplete) {
@@ -329,7 +278,7 @@ func halted(err error) error {
 	return &console.CodedError{Code: console.ExitNotDone, Err: err}
 }
 
-// haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.
+// haltPolicy is the value of --halt, in GNU parallel's syntax: WHEN,WHAT=HOWMANY.
 type haltPolicy struct{ batch.Halt }
 
 func (h *haltPolicy) Set(text string) error {
@@ -366,16 +315,15 @@ func (h *haltPolicy) setNumber(text string) (err error) {
 	return nil
 }
 
-// stopSignals ends a batch: the first SIGINT or SIGTERM lets it take no more jobs,
-// the second ends those that run, and so does at once what says that the terminal
-// is gone or that there is no time.
+// stopSignals ends a batch. At the first SIGINT or SIGTERM it starts no more jobs, and at the second it ends
+// the running ones. Signals that mean a lost terminal or no time left end them at once.
 type stopSignals struct {
 	ctx    context.Context //nolint:containedctx // the batch's lifetime
 	cancel context.CancelCauseFunc
 	stop   func()
 	first  error
 
-	told, toldAll chan struct{} // closed by the first signal, and by the first SIGTERM if it is that
+	told, toldAll chan struct{} // closed by the first signal; toldAll only if that is SIGTERM
 }
 
 func catchStops(ctx context.Context, e *Env, drain func()) *stopSignals {
@@ -407,13 +355,12 @@ func (s *stopSignals) deliver(e *Env, sig os.Signal, drain func()) {
 	e.Say("ending the jobs that run here; they will be run again")
 }
 
-// jobsTold is when the jobs were told to end, too. Schedulers and service managers send
-// SIGTERM to all processes of an allocation or a service; SIGINT is for us, whose jobs
-// are not in the foreground of the terminal.
+// jobsTold returns the channels that close when this process and when its jobs receive a signal. Schedulers
+// and service managers send SIGTERM to all processes of an allocation or a service. SIGINT reaches only this
+// process, because its jobs are not in the terminal's foreground.
 func (s *stopSignals) jobsTold() runner.Told { return runner.Told{Any: s.told, Job: s.toldAll} }
 
-// release lets signals have their default effect again. A batch that was drained
-// was ended by the signal.
+// release restores the default effect of signals. If the batch was drained, the error is the signal's.
 func (s *stopSignals) release(err error) error {
 	s.stop()
 	s.cancel(nil)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,11 +10,25 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// A mark precedes each list of values on the command line: ":::" the values themselves, "::::" files
-// with one value on each line. With "+" the list is linked to the one before it: their values belong
-// together, one by one. All other lists are combined, each value with each.
+// isMark reports whether an argument precedes a list of values: ":::" the values themselves, "::::" files
+// with one value on each line. With "+" the list is linked to the one before it, value by value. All other
+// lists are combined, each value with each.
 func isMark(arg string) bool {
 	return slices.Contains([]string{":::", ":::+", "::::", "::::+"}, arg)
+}
+
+// valueFiles returns the files behind "::::".
+func valueFiles(args []string) (files []string) {
+	mark := ""
+	for _, arg := range args {
+		switch {
+		case isMark(arg):
+			mark = arg
+		case strings.HasPrefix(mark, "::::"):
+			files = append(files, arg)
+		}
+	}
+	return files
 }
 
 // maxCombined bounds the number of combined values.
@@ -25,11 +40,11 @@ type valueList struct {
 	names  []string // of the columns, with --header
 }
 
-// argList is a list of jobs that stands on the command line: a template and lists of values.
+// argList is a list of jobs on the command line: a template and lists of values.
 type argList struct {
 	files  []string       // of --arg-file
 	colsep *regexp.Regexp // splits values into columns; nil without --colsep
-	header bool           // the first value of each list has the names of its columns
+	header bool           // the first value of each list is a header with the names of its columns
 	read   func(file string) ([]string, error)
 }
 
@@ -84,7 +99,7 @@ func (a argList) lists(args []string) (lists []valueList, err error) {
 		for _, l := range values {
 			if strings.HasSuffix(mark, "+") {
 				if len(lists) == 0 {
-					return console.Usagef("batch", "%s links a list to the one before it, and there is none", mark)
+					return console.Usagef("batch", "%s links a list to the one before it, but there is no list before it", mark)
 				}
 				if err := lists[len(lists)-1].link(l, mark); err != nil {
 					return err
@@ -109,7 +124,7 @@ func (a argList) lists(args []string) (lists []valueList, err error) {
 	return lists, err
 }
 
-// valuesOf reads the lists behind one mark: one list, or one for each file.
+// valuesOf reads the lists after one mark: one list, or one for each file.
 func (a argList) valuesOf(mark string, words []string) (lists []valueList, err error) {
 	if len(words) == 0 {
 		return nil, console.Usagef("batch", "there are no values after %s", mark)
@@ -161,8 +176,8 @@ func (l *valueList) link(other valueList, mark string) error {
 	return nil
 }
 
-// checkValues requires the same number of columns of each value of a list, and returns how many
-// each job has.
+// checkValues requires the same number of columns of all values of a list, and returns the total number of
+// columns.
 func checkValues(lists []valueList) (columns int, err error) {
 	for _, l := range lists {
 		for i, value := range l.values {
@@ -187,21 +202,28 @@ func combination(lists []valueList, n int) (columns []string) {
 	return slices.Concat(picked...)
 }
 
-// readValues reads a file with one value on each line.
-func readValues(e *Env) func(file string) ([]string, error) {
+// readValues reads a file with one value on each line or, with --null, before each NUL byte.
+func readValues(e *Env, null bool) func(file string) ([]string, error) {
 	return func(file string) ([]string, error) {
 		f, from, err := openList(e, file)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close() //nolint:errcheck // only read from
+		if null {
+			data, err := io.ReadAll(f)
+			if err != nil || len(data) == 0 {
+				return nil, err
+			}
+			return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), nil
+		}
 		text, _, err := readText(f, from, "batch")
 		if err != nil || text == "" {
 			return nil, err
 		}
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		if slices.ContainsFunc(lines, func(line string) bool { return strings.ContainsRune(line, 0) }) {
-			return nil, console.Usagef("batch", "there is a NUL byte in %s: give one value on each line", from)
+			return nil, console.Usagef("batch", "there is a NUL byte in %s: give one value on each line, or use --null", from)
 		}
 		if !slices.ContainsFunc(lines, func(line string) bool { return !strings.HasSuffix(line, "\r") }) {
 			for i := range lines {

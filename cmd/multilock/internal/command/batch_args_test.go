@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listed is a command line whose files have these lines.
+// listed returns an argList that reads these lines from files.
 func listed(files map[string]string) argList {
 	return argList{read: func(file string) ([]string, error) {
 		text, there := files[file]
@@ -33,7 +33,7 @@ func commandsOf(t *testing.T, a argList, args ...string) (commands []string) {
 	return commands
 }
 
-// The jobs are those of GNU parallel 20221122 with --dry-run, except that all values are quoted.
+// The jobs are the same as with --dry-run of GNU parallel 20221122, except that all values are quoted.
 func TestListOfArgs(t *testing.T) {
 	t.Parallel()
 	files := listed(map[string]string{"gifs": "a/b.gif\nc d.tar.gz", "table": "x\t1\ny\t2", "named": "img\tw\na\t64\nb\t128"})
@@ -67,7 +67,7 @@ func TestListOfArgs(t *testing.T) {
 	}
 }
 
-// What is not supported is refused, and never passed through.
+// Unsupported replacement strings are rejected, and never passed through.
 func TestListOfArgsRefuses(t *testing.T) {
 	t.Parallel()
 	files := listed(map[string]string{"empty": "", "ragged": "a\tb\nc"})
@@ -77,7 +77,7 @@ func TestListOfArgsRefuses(t *testing.T) {
 		" |:::|a":              "write the command before the values",
 		"x|:::":                "no values after :::",
 		"x|:::|a|:::":          "no values after :::",
-		"x|:::+|a":             "there is none",
+		"x|:::+|a":             "there is no list before it",
 		"x|:::|a|b|:::+|1":     "have 2 and 1 values",
 		"x {3}|:::|a|:::|b":    "{3}: each job has 2 values",
 		"x {0}|:::|a":          "{0}: each job has 1 value",
@@ -93,7 +93,7 @@ func TestListOfArgsRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a value is, the shell gets it as one word, and runs nothing in it.
+// The shell receives any value as one word, and runs nothing in it.
 func TestArgsAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", " ", "a b", "it's", `"$HOME"`, "$(touch x)", "`id`", "a\nb", ";rm -rf /", "*", "~", "\\", "-n", "{}", "\x9b\xff", "é☃", "a&b|c>d", "'", "''", "#"} {

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
-// capture writes a job's output to its log. It opens the log at the first byte, so a silent job
-// costs nothing on the shared filesystem.
+// capture writes a job's output to its log. It opens the log at the first byte, so a job without output costs
+// nothing on the shared filesystem.
 type capture struct {
 	reader, writer *os.File
 	open           openLog
@@ -20,7 +21,8 @@ type capture struct {
 	buffer []byte // read buffer
 	log    jobLog
 	size   int64
-	err    error // why the log is incomplete; the job goes on
+	tail   []byte // the last bytes
+	err    error  // why the log is incomplete; the job continues
 }
 
 // openLog opens the log of one of a job's streams.
@@ -56,6 +58,9 @@ func (c *capture) copy() {
 		n, err := c.reader.Read(c.buffer)
 		c.keep(n)
 		switch {
+		case errors.Is(c.err, syscall.EPIPE):
+			_ = c.reader.Close() // the job's next write fails, too
+			return
 		case err == nil && due:
 			continue
 		case err == nil:
@@ -95,7 +100,7 @@ func (c *capture) finish() error {
 	return c.err
 }
 
-// maxDrained exceeds the size of a pipe. A process that keeps writing must not block us for ever.
+// maxDrained exceeds the size of a pipe. It stops draining even if a process keeps writing.
 const maxDrained = 1 << 20
 
 // drain reads what is in the pipe without waiting for more.
@@ -108,8 +113,9 @@ func (c *capture) drain() {
 
 // The buffer grows for jobs that fill it. Most print little or nothing.
 const (
-	minBuffer = 1 << 10
-	maxBuffer = 64 << 10
+	minBuffer   = 1 << 10
+	maxBuffer   = 64 << 10
+	maxLastLine = 256
 )
 
 // keep appends n bytes of the buffer to the log.
@@ -122,6 +128,8 @@ func (c *capture) keep(n int) {
 		c.buffer = make([]byte, 2*n)
 	}
 	c.size += int64(n)
+	c.tail = append(c.tail, data[max(n-maxLastLine, 0):]...)
+	c.tail = c.tail[max(len(c.tail)-maxLastLine, 0):]
 	c.shown.add(data)
 	if c.log == nil && c.err == nil {
 		c.log, c.err = c.open()

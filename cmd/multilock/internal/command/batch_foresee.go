@@ -28,9 +28,12 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	if err != nil {
 		return err
 	}
-	f := prediction{plan: lockgroup.Plan{Retries: o.retries.Value, RetryOn: o.retryOn}, at: make(map[string]int, len(list)), outcomes: make([]string, len(list)), returned: map[string][]source.Range{}}
+	f := prediction{plan: lockgroup.Plan{Retries: o.retries.Value, RetryOn: o.retryOn}, at: make(map[string]int, len(list)), placed: map[int]int{}, outcomes: make([]string, len(list)), returned: map[string][]source.Range{}}
 	for i, job := range list {
 		f.at[job.Name] = i
+	}
+	if err := f.placeJobs(ctx, src); err != nil {
+		return err
 	}
 	show.InParallel(len(names), func(i int) { f.recorded(ctx, ledger, names[i]) })
 	held, err := src.Locks.Names(ctx)
@@ -42,12 +45,23 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 			f.held(l)
 		}
 	}
+	var removed []string
+	if o.replace {
+		changes, err := f.foreseeChanges(ctx, e, src, o, all)
+		if err != nil {
+			return err
+		}
+		removed = changes.Removed
+	}
 	var table show.Table
 	for i, job := range list {
 		table.Row(console.Label(job.Name), cmp.Or(f.outcomes[i], "would run"), job.Shown)
 		if slices.Contains(all.barriers, i+1) {
-			table.Row(barrierLine, "-", "what is above is done before anything below begins")
+			table.Row(barrierLine, "-", "the jobs above are done before any job below begins")
 		}
+	}
+	for _, name := range removed {
+		table.Row(console.Label(name), "would be removed", "")
 	}
 	return table.Print(e.Env)
 }
@@ -56,10 +70,28 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 type prediction struct {
 	plan lockgroup.Plan
 	at   map[string]int // a job's index in the list
+	// placed maps numbers of the group's list to indexes, up to the number last.
+	placed map[int]int
+	last   int
 
 	mu       sync.Mutex
 	outcomes []string                  // "" for a job that would run
 	returned map[string][]source.Range // jobs that a chunk's holder returned
+}
+
+// placeJobs reads the numbers that the jobs have in the group's list.
+func (f *prediction) placeJobs(ctx context.Context, src *place.Source) error {
+	manifests, ok := src.Locks.(source.ManifestStore)
+	if !ok {
+		return nil
+	}
+	return joblist.Each(ctx, manifests, func(j joblist.Job) bool {
+		f.last = j.Number
+		if i, ok := f.at[j.Name()]; ok {
+			f.placed[j.Number] = i
+		}
+		return true
+	})
 }
 
 // recorded applies a result, and those of a chunk's jobs. Jobs with unreadable results do not run again.
@@ -90,7 +122,7 @@ func (f *prediction) recorded(ctx context.Context, ledger source.Ledger, name st
 
 // held applies a lock. It does not cover the jobs that were returned from the chunk.
 func (f *prediction) held(l show.Lock) {
-	by := "held by " + l.Host
+	by := outcomeHeld + l.Host
 	if i, ok := f.at[l.Name]; ok {
 		f.outcomes[i] = by
 	}
@@ -101,19 +133,25 @@ func (f *prediction) held(l show.Lock) {
 
 // each sets the outcome of a chunk's jobs that have none, except those in without.
 func (f *prediction) each(chunk source.Range, outcome string, without ...source.Range) {
-	for n := max(chunk.From, 1); n <= min(chunk.To, len(f.outcomes)); n++ {
-		if !slices.ContainsFunc(without, func(r source.Range) bool { return r.From <= n && n <= r.To }) {
-			f.outcomes[n-1] = cmp.Or(f.outcomes[n-1], outcome)
+	for n := chunk.From; n <= min(chunk.To, f.last); n++ {
+		i, ok := f.placed[n]
+		if ok && !slices.ContainsFunc(without, func(r source.Range) bool { return r.From <= n && n <= r.To }) {
+			f.outcomes[i] = cmp.Or(f.outcomes[i], outcome)
 		}
 	}
 }
 
-// outcome says what the batch would do after a result.
+const (
+	outcomeDone = "done"
+	outcomeHeld = "held by " // followed by the host
+)
+
+// outcome describes what the batch would do, given a job's result.
 func (f *prediction) outcome(r multilock.Result) string {
 	v := show.ResultOf(r)
 	switch {
 	case v.State == show.ResultDone:
-		return "done"
+		return outcomeDone
 	case v.State == show.ResultRetry && f.plan.Again(r).Step == lockgroup.StepRun:
 		return fmt.Sprintf("would run again, attempt %d", v.Attempt+1)
 	case v.State == show.StateUnknown:

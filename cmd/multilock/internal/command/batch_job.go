@@ -20,6 +20,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
 
 type batchRun struct {
@@ -35,6 +36,7 @@ type batchRun struct {
 	shown   *printing
 	told    runner.Told
 	marks   lockMarks
+	last    lastLines
 }
 
 func newBatchRun(e *Env, src *place.Source, o *batchOptions, list batchList) (*batchRun, error) {
@@ -64,6 +66,12 @@ func (r *batchRun) jobs() []batch.Job {
 	return r.list
 }
 
+// follow prepares a job that another host added or changed.
+func (r *batchRun) follow(j batch.Job) batch.Job {
+	j.Shown, j.Work = r.opt.line(j.Command), r.work
+	return j
+}
+
 // work runs one command until it ends.
 func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	vars := r.variables(a)
@@ -71,14 +79,13 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
-	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: r.shell.args(line.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.devNull, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
+		Args: r.shell.args(a.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.devNull, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {
 		r.env.Say("warning: job %q is run again under another lock: %v", a.Name, err)
-		err = errors.Join(multilock.ErrUnsure, err) // so that the job is put off
+		err = errors.Join(multilock.ErrUnsure, err) // so that the job is postponed
 	}
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err, out.finish())
@@ -89,14 +96,18 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	result := running.Result()
 	lost := out.finish()
-	if err := r.joblog.add(a.Seq, line.Shown, result, out.size()); err != nil {
+	if err := r.joblog.add(a.Seq, a.Shown, result, out.size()); err != nil {
 		r.env.Say("warning: %v", err)
 	}
 	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {
-		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", a.Name)
+		r.env.Say("job %q was terminated; no result is recorded, so it will run again", a.Name)
 		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
 	}
-	return exitError(result, ended, lost)
+	err = exitError(result, ended, lost)
+	if err != nil {
+		r.last.add(a.Name, out.last().tail)
+	}
+	return err
 }
 
 // capture prepares the capture of an attempt's output: both streams as one, unless they must be separate.
@@ -116,7 +127,7 @@ func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 	return all, err
 }
 
-// variables is the job's environment. The variable that marks its processes comes last.
+// variables returns the job's environment. The variable that marks its processes comes last.
 func (r *batchRun) variables(a batch.Attempt) []string {
 	vars := append(make([]string, 0, len(r.environ)+6), r.environ...)
 	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number), "MULTILOCK_SLOT="+strconv.Itoa(a.Slot))
@@ -128,7 +139,7 @@ func (r *batchRun) variables(a batch.Attempt) []string {
 
 func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {
 	return runner.Spec{
-		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Marks: r.marks.of(a.Lock, r.env.Say), Grace: r.opt.grace.Value, OnLost: runner.Term,
+		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Marks: r.marks.of(a.Lock, r.env.Say), Work: process.Work{Job: a.Seq, Attempt: a.Number, Slot: a.Slot}, Grace: r.opt.grace.Value, OnLost: runner.Term,
 		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.Say,
 	}
 }
@@ -150,18 +161,18 @@ func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.M
 
 var (
 	errTimeout = &console.CodedError{Code: console.ExitTimeLimit, Text: "it ran for longer than --max-runtime"}
-	// errToldToEnd is why a job that was terminated has no result.
-	errToldToEnd = errors.New("it was told to end")
+	// errToldToEnd is the error of a terminated job without a result.
+	errToldToEnd = errors.New("it was terminated")
 )
 
-// ending reports that a job is being ended because its lock was lost. Its result says everything else.
+// ending reports that a job is being ended because its lock was lost. Other reasons are in its result.
 func (r *batchRun) ending(why error) {
 	if errors.Is(why, multilock.ErrLost) {
 		r.env.Say("%v; ending the job", why)
 	}
 }
 
-// exitError is an attempt's error for the batch, with the reason if its output is incomplete.
+// exitError returns an attempt's error for the batch, with the reason if its output is incomplete.
 func exitError(result job.Result, ended, lost error) error {
 	if ended != nil && !errors.Is(ended, errTimeout) {
 		return ended

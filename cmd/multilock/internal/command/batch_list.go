@@ -22,7 +22,7 @@ import (
 
 // batchList is a list of jobs, possibly a million. All texts are substrings of one string.
 type batchList struct {
-	from string // the file, for people; "" for jobs from the command line
+	from string // the file, for messages; "" for jobs from the command line
 	jobs []batch.Job
 	// lines are the jobs' line numbers, negative for jobs with names.
 	lines []int32
@@ -30,10 +30,10 @@ type batchList struct {
 	barriers []int
 	shell    shell
 	needs    listNeeds
-	memory   memorySize // available on this host; 0 if no job needs memory
+	memory   console.Size // available on this host; 0 if no job needs memory
 	// remarks describe unusual input that was accepted.
 	remarks []string
-	// unit is what errors count by: lines, or jobs.
+	// unit is what line numbers in errors count: lines or jobs.
 	unit string
 	// wrong has the errors found while reading.
 	wrong []string
@@ -93,7 +93,7 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 		needs = listNeeds{needs: []batch.Needs{{From: 1, CPUs: o.needs.CPUs, Memory: o.needs.Memory}}, lines: []int32{0}}
 	}
 	if len(o.args) > 0 {
-		list, err := argList{files: o.argFiles, colsep: o.colsep, header: o.header != "", read: readValues(e)}.jobs(o.args)
+		list, err := argList{files: o.argFiles, colsep: o.colsep, header: o.header != "", read: readValues(e, o.null)}.jobs(o.args)
 		list.needs = needs
 		return list, err
 	}
@@ -108,11 +108,11 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 	return parseLines(f, from, needs)
 }
 
-// nameList names the jobs without names, and checks all names. When a list is extended, numbers
-// keep their width.
+// nameList names the jobs without names, and checks all names. When a list is extended
+// or replaced, numbers keep their width.
 func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *batchList) error {
 	width := 0
-	if manifests, ok := src.Locks.(source.ManifestStore); ok && o.add {
+	if manifests, ok := src.Locks.(source.ManifestStore); ok && (o.add || o.replace) {
 		var err error
 		if width, err = joblist.NumberWidth(ctx, manifests); err != nil {
 			return err
@@ -136,7 +136,7 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 	}
 	list, err = outfile.Open(path)
 	if errors.As(err, new(*shareddir.Refusal)) {
-		err = fmt.Errorf("%w, so root does not go by what it says; take the right to write away, or give it on the standard input: - <%s", err, console.Quote(path))
+		err = fmt.Errorf("%w, so root does not trust it; remove the write permission, or pass it on the standard input: - <%s", err, console.Quote(path))
 	}
 	return list, path, err
 }

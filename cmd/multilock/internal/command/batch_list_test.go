@@ -30,9 +30,9 @@ func listIn(t *testing.T, text string, null bool) (batchList, error) {
 	return list, (&batchOptions{}).nameList(t.Context(), &place.Source{}, &list)
 }
 
-// Each job of a list has a name of its own and a command, in the order of the lines; or the list
-// is refused. It has one reading: written anew it is the same, with the marks and line ends of
-// Windows, too, and "wait" takes the same names from it.
+// Each job of an accepted list has a unique name and a command, in the order of the lines. A list has one
+// meaning: if it is rewritten, it is the same, even with byte order marks and line endings of Windows, and
+// "wait" reads the same names from it.
 func FuzzBatchList(f *testing.F) {
 	for _, list := range []string{
 		"make a\nmake b\n", "a\tmake a\r\nb\tmake b\n", "# no job\n\n \n", "a\tx\na\ty\n", "a\t\n", "\tx\n", "x\x00y\n", "a\tx\n1\n2\n", "a\x00\x00b", "\x00x y\n\x00b\x00\x00", "\xef\xbb\xbfx\r\ny", "\xff\xfex\x00", "x\ry\n", strings.Repeat("true\n", 11), "BARRIER\na\tx\nBARRIER\nBARRIER\r\nBARRIER\ty\n BARRIER\nBARRIER\n", "2\ttrue\ntrue\n",
@@ -81,7 +81,7 @@ func FuzzBatchList(f *testing.F) {
 		require.NoError(t, unreadable)
 		words := wordsBeforeTabs(list)
 		if slices.ContainsFunc(words, func(word string) bool { return strings.TrimSpace(word) == "" }) {
-			return // a source would refuse the name
+			return // a source would reject the name
 		}
 		require.Equal(t, words, members)
 		plain := linesOf(list)
@@ -96,7 +96,7 @@ func FuzzBatchList(f *testing.F) {
 	})
 }
 
-// pairsOf is the text of a list of --null.
+// pairsOf formats a list for --null.
 func pairsOf(list batchList) string {
 	var text strings.Builder
 	for i, job := range list.jobs {
@@ -108,7 +108,7 @@ func pairsOf(list batchList) string {
 	return text.String()
 }
 
-// wordsBeforeTabs are the lines of jobs up to their first tabs.
+// wordsBeforeTabs returns the lines of jobs up to their first tabs.
 func wordsBeforeTabs(list batchList) (words []string) {
 	for i, job := range list.jobs {
 		if list.lines[i] < 0 {
@@ -120,7 +120,7 @@ func wordsBeforeTabs(list batchList) (words []string) {
 	return words
 }
 
-// linesOf is the text of a list, with what stands between its jobs.
+// linesOf formats a list, including the lines between its jobs.
 func linesOf(list batchList) string {
 	var text strings.Builder
 	if list.shell.given {
@@ -177,8 +177,8 @@ func utf16Of(text string, order binary.AppendByteOrder) string {
 	return string(out)
 }
 
-// What an editor or another system has put into a list is left out, and that is said; what could
-// change a command is refused, with the line and what to type.
+// What an editor or another system has added to a list is removed, with a remark. What could change a command
+// is rejected, with the line and a correction.
 func TestListsOfOtherSystems(t *testing.T) {
 	t.Parallel()
 	commands := func(list batchList) (all []string) {
@@ -252,12 +252,12 @@ func TestListsThatAreRefusedByLine(t *testing.T) {
 	list, err := listIn(t, "with space\tprintf 'a\tb'\nb\t"+long+"\n", false)
 	require.NoError(t, err)
 	require.Equal(t, []batch.Job{{Name: "with space", Command: "printf 'a\tb'"}, {Name: "b", Command: long}}, list.jobs)
-	require.Equal(t, []string{"the text before a tab is the name of a job, and the name in line 1 has a space"}, list.remarks)
+	require.Equal(t, []string{"the text before a tab is the name of a job, and the name on line 1 has a space"}, list.remarks)
 	_, err = argList{}.jobs([]string{"echo {} {}", ":::", "a", long[:len(long)/2]})
 	require.ErrorContains(t, err, "the command of job 2 has ")
 }
 
-// With --null nothing in a name or a command is a sign for multilock.
+// With --null no byte in a name or a command has a special meaning.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	list, err := listIn(t, "#1\x00#no comment\r\n\ttwo lines\r\x00\x00BARRIER\x00NEEDS cpus=9\x00\xef\xbb\xbf\xff\x00a\nb\x00x\x00", true)
@@ -274,7 +274,7 @@ func TestPairs(t *testing.T) {
 		"make a\nmake b\n":             "does not end with a NUL byte",
 		"a\x00x\x00b\x00\x00":          `job 2: "b" has no command`,
 		"a\x00x\x00a\x00y\x00":         `job 2: the name "a" is that of job 1`,
-		"a\x00x\x00#jobs-1-2\x00y\x00": "", // refused when the batch begins
+		"a\x00x\x00#jobs-1-2\x00y\x00": "", // rejected when the batch starts
 	} {
 		if _, err := listIn(t, text, true); why == "" {
 			require.NoError(t, err)

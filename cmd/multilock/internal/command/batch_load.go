@@ -15,30 +15,30 @@ import (
 // limits delay jobs on a busy host.
 type limits struct {
 	load    loadLimit
-	memFree memorySize
+	memFree console.Size
 }
 
 // checkHost rejects limits that this host cannot measure or never meets.
 func (l *limits) checkHost(command string) error {
 	if l.load > 0 {
 		if _, err := load.Average(); err != nil {
-			return console.Usagef(command, "--load: this host does not tell its load: %w", err)
+			return console.Usagef(command, "--load: the load of this host is not known: %w", err)
 		}
 	}
 	if l.memFree > 0 {
 		memory, err := load.ReadMemory()
 		switch {
 		case err != nil:
-			return console.Usagef(command, "--memfree: this host does not tell how much memory is available: %w", err)
+			return console.Usagef(command, "--memfree: the available memory of this host is not known: %w", err)
 		case memory.Total <= uint64(l.memFree):
-			return console.Usagef(command, "--memfree %s: this host has no more than %s in all, and would never begin a job", l.memFree, memorySize(memory.Total))
+			return console.Usagef(command, "--memfree %s: this host has no more than %s in all, and would never begin a job", l.memFree, console.Size(memory.Total))
 		}
 	}
 	return nil
 }
 
-// busy returns a function that says why no job may start now, "" if one may; nil without limits. A
-// limit that can no longer be measured is reported once and ignored.
+// busy returns a function that returns why no job may start now, or ""; nil without limits. A limit that can
+// no longer be measured is reported once and then ignored.
 func (l *limits) busy(say func(string, ...any)) func() string {
 	if *l == (limits{}) {
 		return nil
@@ -73,7 +73,7 @@ func (l *limits) shortage() (string, error) {
 	if err != nil || now.Available >= uint64(l.memFree) {
 		return "", err
 	}
-	return fmt.Sprintf("%s of memory free", memorySize(now.Available)), nil
+	return fmt.Sprintf("%s of memory free", console.Size(now.Available)), nil
 }
 
 // loadLimit is the value of --load, 0 if not given.
@@ -89,38 +89,5 @@ func (l *loadLimit) Set(text string) error {
 		n *= float64(load.Processors()) / 100
 	}
 	*l = loadLimit(n)
-	return nil
-}
-
-// memorySize is a number of bytes, 0 if not given.
-type memorySize uint64
-
-const memoryUnits = "TGMK"
-
-// String formats with at most one decimal.
-func (m memorySize) String() string {
-	for i, unit := range memoryUnits {
-		if size := uint64(1) << (10 * (len(memoryUnits) - i)); uint64(m) >= size {
-			return strconv.FormatFloat(math.Trunc(10*float64(m)/float64(size))/10, 'f', -1, 64) + string(unit)
-		}
-	}
-	return strconv.FormatUint(uint64(m), 10)
-}
-
-// Set parses 500M, 1.5G, 8GiB or a number of bytes.
-func (m *memorySize) Set(text string) error {
-	errSize := errors.New("write a size such as 500M or 8G")
-	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
-	unit := 1.0
-	if last := len(number) - 1; last >= 0 {
-		if at := strings.IndexByte(memoryUnits, number[last]); at >= 0 {
-			number, unit = number[:last], math.Pow(1024, float64(len(memoryUnits)-at))
-		}
-	}
-	n, err := strconv.ParseFloat(number, 64)
-	if n *= unit; err != nil || !(n >= 1 && n < math.MaxInt64) {
-		return errSize
-	}
-	*m = memorySize(n)
 	return nil
 }

@@ -56,7 +56,7 @@ func outputsOf(src *place.Source, o *batchOptions) outputs {
 	return logs
 }
 
-// recordElsewhere tells "multilock logs" where the output is. The batch runs even if that fails.
+// recordElsewhere records the output directory for "multilock logs". The batch runs even if that fails.
 func recordElsewhere(src *place.Source, dir string) {
 	k, with := src.Locks.(logStore)
 	if !with {
@@ -75,8 +75,8 @@ func logsPath(src *place.Source, dir string) string {
 	return place.Absolute(dir)
 }
 
-// findOutput returns a function that says where a job's output is, "" for none. For output stored
-// with the locks it is a command, without a check whether there is any output.
+// findOutput returns a function that returns where a job's output is, or "". For output stored with the locks
+// it is a command, which is not checked.
 func findOutput(src *place.Source, dir string) (where func(name string) string, stop func(), err error) {
 	if k, with := src.Locks.(logStore); with && dir == "" {
 		logs, err := k.FindLogs()
@@ -158,7 +158,7 @@ func (l *jobLogs) drop(dir *outfile.Dir) {
 
 func (l *jobLogs) close() error {
 	if l.dir != nil {
-		_ = l.dir.Close() // a directory
+		_ = l.dir.Close() // directories have nothing to flush
 	}
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// needsLine says what the jobs below it need: "NEEDS cpus=4 mem=8G". Alone it means one processor
-// and no memory.
+// needsLine starts a line with the needs of the jobs below it: "NEEDS cpus=4 mem=8G". Alone it means one
+// processor and no memory.
 const needsLine = "NEEDS"
 
-// isNeedsLine reports whether a line is one of NEEDS. A job or program with that name is
-// distinguished by a tab, a leading space or a path.
+// isNeedsLine reports whether a line declares needs. A job or program named NEEDS is distinguished by a tab,
+// a leading space or a path.
 func isNeedsLine(text string) bool {
 	return text == needsLine || strings.HasPrefix(text, needsLine+" ")
 }
@@ -47,7 +47,7 @@ var errNeeds = errors.New("write " + needsLine + " cpus=4 mem=8G, or one of both
 // parseNeeds parses "cpus=4 mem=8G".
 func parseNeeds(text string) (n batch.Needs, err error) {
 	if strings.Contains(text, "\t") {
-		return n, fmt.Errorf("what jobs need stands on a line of its own, above them: %w", errNeeds)
+		return n, fmt.Errorf("the needs of jobs belong on a line of their own, above the jobs: %w", errNeeds)
 	}
 	n.CPUs = 1
 	for word := range strings.FieldsSeq(text) {
@@ -56,7 +56,7 @@ func parseNeeds(text string) (n batch.Needs, err error) {
 		case "cpus":
 			n.CPUs, err = strconv.Atoi(value)
 		case "mem":
-			var size memorySize
+			var size console.Size
 			err = size.Set(value)
 			n.Memory = int64(size) //nolint:gosec // Set bounds it
 		default:
@@ -79,9 +79,9 @@ func (n *needs) Set(text string) (err error) {
 	return nil
 }
 
-// memoryForJobs returns the memory for jobs in bytes: --mem, or all of the host's. It is 0 if no
-// job needs memory.
-func (o *batchOptions) memoryForJobs(list *batchList) (memorySize, error) {
+// memoryForJobs returns the memory for jobs in bytes: --mem, or else the host's. It is 0 if no job needs
+// memory and --mem is not given.
+func (o *batchOptions) memoryForJobs(list *batchList) (console.Size, error) {
 	needed := false
 	for _, n := range list.needs.needs {
 		needed = needed || n.Memory > 0
@@ -91,13 +91,13 @@ func (o *batchOptions) memoryForJobs(list *batchList) (memorySize, error) {
 	}
 	host, err := load.ReadMemory()
 	if err != nil {
-		return 0, console.Usagef("batch", "say with --mem how much memory the jobs may have here, for the host does not tell how much it has: %w", err)
+		return 0, console.Usagef("batch", "use --mem to set how much memory the jobs may have here; the memory of this host is not known: %w", err)
 	}
-	return memorySize(host.Total), nil
+	return console.Size(host.Total), nil
 }
 
 // checkNeeds rejects jobs that can never run here.
-func (o *batchOptions) checkNeeds(list *batchList, memory memorySize) error {
+func (o *batchOptions) checkNeeds(list *batchList, memory console.Size) error {
 	for i, n := range list.needs.needs {
 		if n.From > len(list.jobs) {
 			continue
@@ -106,7 +106,7 @@ func (o *batchOptions) checkNeeds(list *batchList, memory memorySize) error {
 		if line := list.needs.lines[i]; line > 0 {
 			job += fmt.Sprintf(" (line %d)", line)
 		}
-		switch size := memorySize(n.Memory); { //nolint:gosec // it is not negative
+		switch size := console.Size(n.Memory); { //nolint:gosec // it is not negative
 		case n.CPUs > o.workers():
 			return console.Usagef("batch", "%s needs %d processors, and -j gives all jobs together %d here: write -j %d if this host has so many, or run the list where there are more", job, n.CPUs, o.workers(), n.CPUs)
 		case size > memory && memory > 0:

@@ -98,7 +98,7 @@ func (l *lineReader) add(n int32, text string) {
 	switch {
 	case hasCR:
 		first(&l.withCR, n)
-	case ended: // the last line of a file may have no end
+	case ended: // the last line of a file may lack a newline
 		first(&l.withoutCR, n)
 	}
 	if strings.Contains(text, "\r") {
@@ -150,7 +150,7 @@ func (l *lineReader) checkKinds() {
 		l.list.remarks = append(l.list.remarks, "its lines end with CR LF, as Windows writes them; the CR is no part of a command")
 	}
 	if n := l.withSpace; n > 0 {
-		l.list.remarks = append(l.list.remarks, fmt.Sprintf("the text before a tab is the name of a job, and the name in line %d has a space", n))
+		l.list.remarks = append(l.list.remarks, fmt.Sprintf("the text before a tab is the name of a job, and the name on line %d has a space", n))
 	}
 	switch {
 	case l.named > 0 && l.unnamed > 0:

@@ -9,13 +9,13 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// printing shows the output of jobs as it comes: --print and --tag.
+// printing prints the output of jobs as it arrives, for --print and --tag.
 type printing struct {
 	tag      bool
 	out, err io.Writer
 
 	mu   sync.Mutex
-	gone bool // the output was closed; jobs and logs go on
+	gone bool // the output was closed; jobs and logs continue
 }
 
 // of makes the printer of one stream, nil without --print and --tag.
@@ -33,7 +33,7 @@ func (p *printing) of(a batch.Attempt, stream printed.Stream) *printedLines {
 	return l
 }
 
-// print writes whole lines, of one job at a time.
+// print writes whole lines, one job at a time.
 func (p *printing) print(to io.Writer, lines []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// However a job's output comes, lines come out as a whole, and all of them.
+// However a job's output arrives, it is printed in whole lines, and completely.
 func TestPrintedLines(t *testing.T) {
 	t.Parallel()
 	var out, err bytes.Buffer

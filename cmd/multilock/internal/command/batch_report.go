@@ -11,56 +11,70 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 )
 
 // batchView is the output of "batch --json".
 type batchView struct {
-	Base      string            `json:"base"`
-	Group     string            `json:"group"`
-	Total     int               `json:"total"`
-	Done      int               `json:"done"`
-	Failed    int               `json:"failed"`
-	Left      int               `json:"left"` // without a final result
-	Before    int               `json:"before"`
-	Ran       int               `json:"ran"`
-	TakenOver int               `json:"taken_over"`
-	Failures  []batchFailedView `json:"failures"`
-	// Incomplete are done, but with incomplete output.
-	Incomplete []show.Incomplete `json:"incomplete"`
-	Elapsed    float64           `json:"elapsed_seconds"`
-	Trouble    string            `json:"trouble,omitempty"`
+	Base        string            `json:"base"`
+	Group       string            `json:"group"`
+	Total       int               `json:"total"`
+	Done        int               `json:"done"`
+	Failed      int               `json:"failed"`
+	Unfinished  int               `json:"unfinished"` // without a final result
+	EndedBefore int               `json:"ended_before"`
+	RunHere     int               `json:"run_here"`
+	LocksBroken int               `json:"locks_broken"`
+	Failures    []batchFailedView `json:"failures"`
+	// OutputLost are the jobs that are done, but with incomplete output.
+	OutputLost []show.OutputLost `json:"output_lost"`
+	Duration   float64           `json:"duration_seconds"`
+	Warnings   []string          `json:"warnings,omitempty"`
 	Exit       int               `json:"exit"`
 	Error      string            `json:"error,omitempty"`
 
 	err error
-	// told are the failures that this process describes: those of its own jobs, so that each failure
-	// of a list is described once over all hosts; or all, if it has run none.
+	// told are the failures that this process describes: those of its own jobs, so that each failure is
+	// described on one host; or all, if it ran no jobs.
 	told   []batchFailedView
 	place  place.Place
-	output string // what to type, or where to look, for the output of all failures
+	output string // the command or directory for the output of all failures
+	retry  string // the command that retries the failed jobs
 }
 
 type batchFailedView struct {
 	show.Failure
-	Log string `json:"log,omitempty"` // where its output is: a path, or a command that shows it
+	Log string `json:"log,omitempty"` // where its output is: a path, or a command that prints it
+	// Last is the last line of its standard error, or of all its output, if it ran here.
+	Last string `json:"last_line,omitempty"`
 }
 
-func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed time.Duration, err error) batchView {
+// failedError is lockgroup.ErrNotDone with numbers.
+type failedError struct{ failed, total int }
+
+func (f *failedError) Error() string {
+	return fmt.Sprintf("%d of %s failed", f.failed, plural(f.total, "job"))
+}
+
+// Is matches lockgroup.ErrNotDone.
+func (f *failedError) Is(target error) bool { return target == lockgroup.ErrNotDone }
+
+func viewOfBatch(o *batchOptions, src *place.Source, last *lastLines, r batch.Report, elapsed time.Duration, err error) batchView {
 	v := batchView{
-		Base: src.Place.Public(), Group: src.Place.Group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
-		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: show.IncompleteOf(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err), err: err,
+		Base: src.Place.Public(), Group: src.Place.Group, Total: r.Total, Done: r.Done, Failed: r.Failed, Unfinished: r.Total - r.Done - r.Failed, EndedBefore: r.Before,
+		RunHere: r.Ran, LocksBroken: r.TakenOver, Failures: []batchFailedView{}, OutputLost: show.OutputLostOf(r.Incomplete), Duration: elapsed.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err), err: err,
 	}
 	if r.Trouble != nil {
-		v.Trouble = r.Trouble.Error()
+		v.Warnings = []string{r.Trouble.Error()}
 	}
 	v.place = src.Place
-	v.addFailures(r.Failures, src, o)
+	v.addFailures(r.Failures, src, o, last)
 	return v
 }
 
-func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, o *batchOptions) {
+func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, o *batchOptions, last *lastLines) {
 	if len(failures) == 0 {
 		return
 	}
@@ -74,9 +88,9 @@ func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, 
 		where = found
 	}
 	for _, f := range failures {
-		failed := batchFailedView{show.FailureOf(f), where(f.Name)}
+		failed := batchFailedView{show.FailureOf(f), where(f.Name), last.of(f.Name)}
 		v.Failures = append(v.Failures, failed)
-		if v.Ran == 0 || f.By == src.Self {
+		if v.RunHere == 0 || f.By == src.Self {
 			v.told = append(v.told, failed)
 		}
 	}
@@ -90,20 +104,20 @@ func (f batchFailedView) line() string {
 	return f.Sentence() + "; its output: " + f.Log
 }
 
-// print reports how the batch ended. The error is for the exit code.
+// print reports how the batch ended. The returned error determines the exit code.
 func (v batchView) print(e *Env, o *batchOptions) error {
 	if o.JSON {
 		return errors.Join(v.err, e.PrintJSON(v))
 	}
-	if errors.As(v.err, new(*batch.ManifestError)) {
+	if v.refused() {
 		return v.err
 	}
 	for _, line := range v.failureLines() {
 		e.Say("%s", line)
 	}
-	o.output.tell(e, &o.common, v.Incomplete)
-	if v.Trouble != "" && (o.Verbose || v.err != nil) {
-		e.Say("warning: %s", v.Trouble)
+	o.output.tell(e, &o.common, v.OutputLost)
+	if o.Verbose || v.err != nil {
+		warnOf(e, len(v.Warnings), func(i int) string { return v.Warnings[i] })
 	}
 	if o.Quiet {
 		return v.err
@@ -115,10 +129,15 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 	return errors.Join(v.err, e.Print("%s\n", v.summary()))
 }
 
-// maxDescribed is how many failures are described one by one.
+// refused reports whether the list was rejected, so that no job ran.
+func (v batchView) refused() bool {
+	return errors.As(v.err, new(*batch.ManifestError)) || errors.As(v.err, new(*batch.DoneError)) || errors.As(v.err, new(*batch.BusyError))
+}
+
+// maxDescribed is the maximum number of failures that are described individually.
 const maxDescribed = 3
 
-// failureLines describes a few failures one by one, and more of them grouped by how they ended.
+// failureLines describes a few failures individually, and more of them grouped by how they ended.
 func (v batchView) failureLines() (lines []string) {
 	switch {
 	case v.Failed == 0:
@@ -130,13 +149,19 @@ func (v batchView) failureLines() (lines []string) {
 	default:
 		lines = append(v.groups(), "their output: "+v.output)
 	}
+	for _, f := range v.told {
+		if f.Last != "" {
+			lines = append(lines, fmt.Sprintf("the last line of %s: %s", console.Label(f.Name), f.Last))
+			break
+		}
+	}
 	if more := v.Failed - len(v.told); more > 0 {
 		lines = append(lines, fmt.Sprintf("%s failed on other hosts or before; see: %s", plural(more, "job"), v.place.Command("status", "--results")))
 	}
-	return append(lines, "to run what failed again, add --retry-failed to this command")
+	return append(lines, "to run what failed again: "+v.retry)
 }
 
-// groups names the failures that ended in the same way together, the most frequent end first.
+// groups lists the failures by how they ended, the most frequent end first.
 func (v batchView) groups() (lines []string) {
 	names := map[string][]string{}
 	for _, f := range v.told {
@@ -154,8 +179,8 @@ func (v batchView) groups() (lines []string) {
 }
 
 func (v batchView) summary() string {
-	sum := fmt.Sprintf("%d jobs: %d done", v.Total, v.Done) +
-		show.Some(v.Failed, "failed") + show.Some(len(v.Incomplete), "with incomplete output") + show.Some(v.Left, "left") +
-		show.Some(v.TakenOver, "taken over from the dead") + show.Some(v.Before, "before") + show.Some(v.Ran, "run here")
-	return fmt.Sprintf("%s, in %s", sum, console.Short(time.Duration(v.Elapsed*float64(time.Second))))
+	sum := fmt.Sprintf("%s: %d done", plural(v.Total, "job"), v.Done) +
+		show.Some(v.Failed, "failed") + show.Some(len(v.OutputLost), "with incomplete output") + show.Some(v.Unfinished, "left") +
+		show.Some(v.LocksBroken, "taken over") + show.Some(v.EndedBefore, "before") + show.Some(v.RunHere, "run here")
+	return fmt.Sprintf("%s, in %s", sum, console.Short(time.Duration(v.Duration*float64(time.Second))))
 }

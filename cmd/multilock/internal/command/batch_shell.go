@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
-// shell is the value of --shell: a program that runs a command after -c, and its options. Empty is
+// shell is the value of --shell: a program that runs a command after -c, and its options. The zero value is
 // the system's shell.
 type shell struct {
 	words []string
@@ -42,8 +42,8 @@ func (s *shell) args(command string) []string {
 // shellLine selects the shell of a list: "SHELL bash -o pipefail".
 const shellLine = "SHELL "
 
-// isShellLine reports whether a line is one of SHELL. A program with that name is distinguished by
-// a leading space or a path.
+// isShellLine reports whether a line selects the shell. A program named SHELL is distinguished by a leading
+// space or a path.
 func isShellLine(text string) bool { return strings.HasPrefix(text, shellLine) }
 
 // setShell parses a SHELL line.
@@ -60,7 +60,7 @@ func (l *batchList) setShell(line int32, text string) {
 	}
 }
 
-// shellOf chooses the shell for the commands, and requires that this host has it.
+// shellOf chooses the shell for the commands, and checks that this host has it.
 func (o *batchOptions) shellOf(list *batchList) error {
 	switch {
 	case !list.shell.given:

@@ -30,7 +30,7 @@ type piece struct {
 // parallel that is not supported.
 var replacement = regexp.MustCompile(`\{(?:(-?\d+|[A-Za-z_][\w-]*)?(/\.|//|/|\.)?|(##?)|(%|=.*?=|(?:-?\d+)?(?:/?\.\.\.?|\+(?:/|\.{1,3}))))\}`)
 
-// parseTemplate parses a template for so many columns, of which some have names.
+// parseTemplate parses a template for a number of columns, which may have names.
 func parseTemplate(text string, columns int, names []string) (template, error) {
 	var t template
 	end := 0
@@ -41,7 +41,7 @@ func parseTemplate(text string, columns int, names []string) (template, error) {
 			return nil, err
 		}
 		if value == nil {
-			continue // braces of the shell
+			continue // braces for the shell
 		}
 		t = append(t, piece{text: text[end:at[0]]}, piece{value: value})
 		end = at[1]
@@ -52,8 +52,8 @@ func parseTemplate(text string, columns int, names []string) (template, error) {
 	return append(t, piece{text: text[end:]}), nil
 }
 
-// replacementOf returns how a string is replaced, nil if it is not a replacement string. special is
-// what has neither a column nor a change.
+// replacementOf returns the function for a replacement string; nil for any other text. special is the
+// replacement string without its column and change.
 func replacementOf(whole, column, change, special string, columns int, names []string) (func([]string, int, int) string, error) {
 	switch special {
 	case "":

@@ -25,9 +25,9 @@ type breakOptions struct {
 	now    bool
 }
 
-// breakReport is what "break --json" prints.
+// breakReport is the output of "break --json".
 type breakReport struct {
-	Broke bool      `json:"broke"`
+	Broke bool      `json:"broken_here"`
 	Lock  show.Lock `json:"lock"`
 }
 
@@ -36,21 +36,14 @@ func Break(e *Env) *cli.Command {
 	o := &breakOptions{}
 	return &cli.Command{
 		Name:      "break",
-		Usage:     "break a lock whose holder is dead",
+		Usage:     "clear a lock whose holder is dead",
 		ArgsUsage: "[options] NAME",
 		Description: `Clears the lock if its holder is dead, and watches it for as long as it takes to
 be sure. Ends with 121 if the holder lives. "multilock clean" clears all locks
 whose holders are dead.
 
-With --force a living holder's lock is broken, too: the holder notices at its next
-renewal, and "multilock run" ends its job.
-
---force frees the lock at once, and until the old holder notices, its job and that of the
-next holder may run at the same time: for a heartbeat (a tenth of the TTL) and the grace of
-the job, and for the TTL if the old holder has lost its file server. "multilock break"
-returns when that time is over, or when the old holder and its job have ended on this host.
-With --now it returns at once. A script under "multilock acquire", and a job with
---if-lost ignore, are not ended at all.`,
+   multilock -d /shared break nightly
+   multilock -d /shared break nightly --force    even if the holder lives`,
 		Flags:  e.Flags("break", options.Values{"force": &o.force, "now": &o.now, "token": &o.token, "max-age": &o.maxAge}),
 		Action: action(e, &o.common, func(c *cli.Context) error { return o.readName(c, `"multilock clean" clears all that are dead`) }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -80,11 +73,11 @@ func (o *breakOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	return o.awaitEviction(sigs.Until(ctx), e, src, seen)
 }
 
-// evictionPoll is the time between two looks at an old holder that runs on this host.
+// evictionPoll is the interval of inspections while an old holder runs on this host.
 const evictionPoll = 100 * time.Millisecond
 
-// awaitEviction waits until the old holder has noticed: it trusts its lock for the TTL at most. A
-// lock without a heartbeat has no holder that could notice.
+// awaitEviction waits until the old holder has noticed: it trusts its lock for at most the TTL. A lock
+// without a heartbeat has no holder that could notice.
 func (o *breakOptions) awaitEviction(ctx context.Context, e *Env, src *place.Source, seen multilock.Sighting) error {
 	if seen.Record.Heartbeat <= 0 || seen.State == multilock.StateDead {
 		return nil
@@ -116,7 +109,7 @@ func (o *breakOptions) awaitEviction(ctx context.Context, e *Env, src *place.Sou
 
 var errEvicted = errors.New("the holder's TTL is over")
 
-// noteForced writes down who broke a lock by force; Break itself notes the rest.
+// noteForced records a forced break. Break itself records other breaks.
 func noteForced(ctx context.Context, e *Env, src *place.Source, o *breakOptions, seen multilock.Sighting) {
 	err := src.Note(ctx, source.Event{
 		Time: time.Now(), What: source.EventBroke, Name: o.Name, Token: seen.Record.Token, By: src.Self, User: o.User,

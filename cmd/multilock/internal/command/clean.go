@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,49 +23,39 @@ type cleanOptions struct {
 	dryRun  bool
 	results bool
 	history bool
-	// failedOnly leaves all results alone but those of jobs that have failed for good.
+	// captured removes the output of runs.
+	captured bool
+	// failedOnly limits the deletion to the results of jobs that have failed permanently.
 	failedOnly bool
 	keep       console.Duration
 }
 
-// cleanReport is what "clean --json" prints.
+// cleanReport is the output of "clean --json".
 type cleanReport struct {
-	DryRun    bool            `json:"dry_run"`
-	Broken    []show.Lock     `json:"broken"`    // dead locks
-	Held      []show.Lock     `json:"held"`      // left alone
-	Tickets   []show.Lock     `json:"tickets"`   // of waiters (--fair) that are dead
-	Leftovers []show.Leftover `json:"leftovers"` // removed
-	Strange   []show.Leftover `json:"strange"`   // left alone: nobody left them behind who contended for a lock
-	Failed    []string        `json:"failed"`
+	DryRun  bool         `json:"dry_run"`
+	Broken  []show.Lock  `json:"broken"`          // dead locks
+	Held    []show.Lock  `json:"held"`            // not deleted
+	Tickets []show.Lock  `json:"deleted_tickets"` // of dead waiters (--fair)
+	Stale   []show.Entry `json:"stale_entries"`   // removed
+	Unknown []show.Entry `json:"unknown_entries"` // not deleted: not multilock's
+	Errors  []string     `json:"errors"`
 }
 
-// Clean clears dead locks and leftovers, or forgets results.
+// Clean clears dead locks and stale files, or deletes results, history or output.
 func Clean(e *Env) *cli.Command {
 	o := &cleanOptions{}
 	return &cli.Command{
 		Name:      "clean",
-		Usage:     "clear dead locks, or forget results or history",
-		ArgsUsage: "[options] [--results [NAME...] | --history]",
-		Description: `Clears dead locks and leftovers; or forgets results, so that jobs run again; or
-removes old days of the history. What lives is left alone.
+		Usage:     "clear dead locks, or delete results, history or output",
+		ArgsUsage: "[options] [--results|--captured [NAME...]]",
+		Description: `Clears dead locks and stale files; or deletes results, so that jobs run again; or
+deletes old history, or the output of runs. Live holders are left alone.
 
-It breaks every lock of the group whose holder is dead, watching the silent ones for
-as long as it takes to be sure, and removes what crashed contenders left behind: also
-the tickets of those who died while they stood in line (--fair).
-Living holders are left alone. Nobody needs this for correctness: whoever wants
-a dead lock takes it. What lies among the leftovers and was not put there by
-multilock is named, and never touched.
-
-With --results it does something else: it forgets how the jobs of the NAMEs ended,
-or of all, so that "run --once" runs them again. A result is only removed under the
-lock of its name; those whose lock is held are left alone (exit code 121). With --failed only
-results of jobs that have failed for good are forgotten.
-
-With --history it removes from the group's history the days that ended longer ago than
---keep says, by the file server's clock. Whoever is the first of its host to write there
-on a day does the same, with MULTILOCK_HISTORY_KEEP (90d; 0 keeps all for ever).`,
+   multilock -d /shared -g convert clean --dry-run
+   multilock -d /shared -g convert clean --results --failed
+   multilock -d /shared clean --history --keep 30d`,
 		Flags: e.Flags("clean", options.Values{
-			"results": &o.results, "failed": &o.failedOnly, "history": &o.history, "keep": &o.keep, "dry-run": &o.dryRun, "max-age": &o.maxAge,
+			"results": &o.results, "failed": &o.failedOnly, "history": &o.history, "captured": &o.captured, "keep": &o.keep, "dry-run": &o.dryRun, "max-age": &o.maxAge,
 		}),
 		Action: action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -77,6 +68,9 @@ func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if o.history {
 		return o.shortenHistory(ctx, e, src)
 	}
+	if o.captured {
+		return o.removeCaptured(ctx, e, src)
+	}
 	if err := src.Require("clean", source.TraitBreakByEvidence); err != nil {
 		return err
 	}
@@ -87,7 +81,7 @@ func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if err != nil {
 		return err
 	}
-	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Tickets: []show.Lock{}, Leftovers: []show.Leftover{}, Strange: []show.Leftover{}, Failed: []string{}}
+	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Tickets: []show.Lock{}, Stale: []show.Entry{}, Unknown: []show.Entry{}, Errors: []string{}}
 	var failed error
 	if o.dryRun {
 		failed = report.foresee(ctx, src, names, o)
@@ -101,7 +95,7 @@ func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	return errors.Join(failed, report.print(e, o))
 }
 
-// foresee says what clear would do, as far as one look can tell.
+// foresee predicts what clear would do, from a single inspection.
 func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []string, o *cleanOptions) error {
 	for _, l := range show.Inspect(ctx, src, names, multilock.StalePolicy{MaxAge: o.maxAge.Value}) {
 		switch l.State {
@@ -121,25 +115,25 @@ func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []st
 	return errors.Join(failed, err)
 }
 
-// sort tells leftovers from what is strange; those of contenders at work are neither.
+// sort adds stale and unknown entries to the report. Entries of running contenders are neither.
 func (r *cleanReport) sort(found []source.Leftover) {
-	for _, l := range show.LeftoversOf(found) {
+	for _, l := range found {
 		switch {
 		case l.Dead:
-			r.Leftovers = append(r.Leftovers, l)
+			r.Stale = append(r.Stale, show.EntryOf(l))
 		case l.Strange:
-			r.Strange = append(r.Strange, l)
+			r.Unknown = append(r.Unknown, show.EntryOf(l))
 		}
 	}
 }
 
-// warn names what is strange, a few of many.
+// warn lists a few of the unknown entries.
 func (r *cleanReport) warn(e *Env) {
-	warnOf(e, len(r.Strange), func(i int) string { return "left " + console.Label(r.Strange[i].Entry) + " alone: " + r.Strange[i].Why })
+	warnOf(e, len(r.Unknown), func(i int) string { return "left " + console.Label(r.Unknown[i].Entry) + " alone: " + r.Unknown[i].Why })
 }
 
-// clear breaks the dead locks, all of them at a time because a silent one has to
-// be watched, and removes the leftovers.
+// clear breaks the dead locks and removes the stale entries. It breaks in parallel, because a holder without
+// heartbeats must be watched for a while.
 func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []string, o *cleanOptions) error {
 	var mu sync.Mutex
 	var failed error
@@ -170,8 +164,8 @@ func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []stri
 	return errors.Join(failed, err)
 }
 
-// tidy removes what a crash left of a lock that nobody holds. It is in the way of
-// barriers that have no right to remove it. The error is ErrFree if all went well.
+// tidy removes the remains of a crash from a free lock. They would block barriers that lack the permission to
+// remove them. It returns ErrFree on success.
 func tidy(ctx context.Context, src *place.Source, name string) error {
 	if group, ok := src.Locks.(source.Group); ok {
 		if err := group.Tidy(ctx, name); err != nil {
@@ -189,7 +183,7 @@ func (r *cleanReport) add(name string, seen multilock.Sighting, err error) error
 		r.Held = append(r.Held, show.LockOf(name, seen))
 	case errors.Is(err, multilock.ErrFree):
 	default:
-		r.Failed = append(r.Failed, err.Error())
+		r.Errors = append(r.Errors, err.Error())
 		return err
 	}
 	return nil
@@ -210,8 +204,8 @@ func (r *cleanReport) print(e *Env, o *cleanOptions) error {
 			return err
 		}
 	}
-	for _, l := range r.Leftovers {
-		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Leftover.Age), console.Line(l.Why)); err != nil {
+	for _, l := range r.Stale {
+		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(time.Duration(l.Age*float64(time.Second))), console.Line(l.Why)); err != nil {
 			return err
 		}
 	}
@@ -222,7 +216,7 @@ func (r *cleanReport) print(e *Env, o *cleanOptions) error {
 			}
 		}
 	}
-	if o.Quiet || len(r.Broken)+len(r.Tickets)+len(r.Leftovers) > 0 {
+	if o.Quiet || len(r.Broken)+len(r.Tickets)+len(r.Stale) > 0 {
 		return nil
 	}
 	return e.Print("nothing to clean\n")

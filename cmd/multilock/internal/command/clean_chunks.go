@@ -10,8 +10,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// chunks removes the results of chunks. All are left alone while somebody is at work on the
-// list.
+// chunks removes the results of chunks. It removes none while a host is working on the list.
 func (f *forgetting) chunks(ctx context.Context, outermost []*joblist.Nest) error {
 	if len(outermost) == 0 {
 		return nil
@@ -30,7 +29,7 @@ func (f *forgetting) chunks(ctx context.Context, outermost []*joblist.Nest) erro
 	return errors.Join(failed...)
 }
 
-// anyHeld is an error if somebody is at work on a list of chunks.
+// anyHeld returns an error if a chunk's lock is held.
 func (f *forgetting) anyHeld(ctx context.Context) error {
 	held, err := f.src.Locks.Names(ctx)
 	if err != nil {
@@ -47,9 +46,9 @@ func (f *forgetting) anyHeld(ctx context.Context) error {
 	return nil
 }
 
-// chunk removes the results of a chunk and of all that was given back of it, under the
-// locks of all: whoever has that of a part relies on the record which says that it was given
-// back. The names are those that were removed, or all if it cannot be done now.
+// chunk removes the results of a chunk and of the parts that were returned from it, under all their locks:
+// the holder of a part relies on the record that the part was returned. It returns the names of the removed
+// results, or all names if it fails before it removes any.
 func (f *forgetting) chunk(ctx context.Context, n *joblist.Nest) (names []string, err error) {
 	var held nestLocks
 	defer func() { err = errors.Join(err, held.release(ctx)) }()
@@ -59,7 +58,8 @@ func (f *forgetting) chunk(ctx context.Context, n *joblist.Nest) (names []string
 	if err = f.dropProgressMap(ctx); err != nil {
 		return n.Names(), err
 	}
-	for _, lock := range slices.Backward(held.recorded) { // so that what is left of it is as it was, whenever this ends
+	// Innermost first, so that an interruption leaves a consistent rest.
+	for _, lock := range slices.Backward(held.recorded) {
 		if err = lock.Forget(ctx); err != nil {
 			return names, err
 		}
@@ -69,10 +69,10 @@ func (f *forgetting) chunk(ctx context.Context, n *joblist.Nest) (names []string
 	return names, nil
 }
 
-// nestLocks are the locks of a chunk and of what was given back of it, in that order.
-type nestLocks struct{ all, recorded []*multilock.Lock } // of those that have a result
+// nestLocks are the locks of a chunk and of the parts that were returned from it, in that order.
+type nestLocks struct{ all, recorded []*multilock.Lock } // recorded: those with a result
 
-// lockNest takes the lock of the chunk first: whoever takes that of a part then sees it.
+// lockNest locks the chunk first, so that a process that acquires a part's lock sees that.
 func (f *forgetting) lockNest(ctx context.Context, n *joblist.Nest, held *nestLocks) error {
 	lock, err := f.lock(ctx, f.src, joblist.ChunkName(n.Range))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A chunk is left as it is when somebody has begun with what was given back of it, though
-// nothing is recorded of that.
+// A chunk's results are kept if a process has started a part that was returned from it, even if nothing is
+// recorded about the part.
 func TestChunkWhosePartIsHeld(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	take := func(from, to int) *multilock.Lock {

@@ -11,10 +11,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// hasFailed says that a job has failed for good, and not only until it is tried again.
+// hasFailed reports whether a job has failed permanently, without a retry to come.
 func hasFailed(r multilock.Result) bool { return r.Foreign == "" && r.Final && !r.OK() }
 
-// failedOnes are those of the names whose jobs have failed for good; of all, if names is nil.
+// failedOnes returns the names whose jobs have failed permanently; nil means all names.
 func failedOnes(ctx context.Context, ledger source.Ledger, names map[string]bool) ([]string, error) {
 	all, err := ledger.Results(ctx)
 	if err != nil {
@@ -29,8 +29,8 @@ func failedOnes(ctx context.Context, ledger source.Ledger, names map[string]bool
 	return failed, nil
 }
 
-// failed removes the results of jobs that have failed for good, and no others: what somebody
-// has run again meanwhile is looked at under its lock.
+// failed removes the results of jobs that have failed permanently. It checks each result again under its
+// lock, because the job may have run again meanwhile.
 func (f *forgetting) failed(ctx context.Context) (err error) {
 	var of map[string]bool
 	if len(f.names) > 0 {
@@ -42,7 +42,7 @@ func (f *forgetting) failed(ctx context.Context) (err error) {
 	return f.named(ctx)
 }
 
-// stillFailed asks under the lock: nobody else changes the result then.
+// stillFailed reads the result under the lock, where no other process can change it.
 func stillFailed(ctx context.Context, lock *multilock.Lock) bool {
 	last, err := lock.Outcome(ctx)
 	return err == nil && hasFailed(last)
@@ -63,7 +63,8 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// forgetFailed is for --retry-failed. Only jobs of the list are meant: others may share the group.
+// forgetFailed deletes the failed results for --retry-failed. It is limited to the list's jobs, because other
+// lists may share the group.
 func (o *batchOptions) forgetFailed(ctx context.Context, e *Env, src *place.Source, list []batch.Job) error {
 	ledger, err := place.Ability[source.Ledger](src, "batch: --retry-failed", source.TraitResults)
 	if err != nil {
@@ -74,11 +75,11 @@ func (o *batchOptions) forgetFailed(ctx context.Context, e *Env, src *place.Sour
 	if err := f.failed(ctx); err != nil && !errors.Is(err, multilock.ErrHeld) {
 		return err
 	}
-	if n := len(report.Forgotten); n > 0 && !o.Quiet {
-		e.Say("%s that had failed: to be run again", plural(n, "job"))
+	if n := len(report.Deleted); n > 0 && !o.Quiet {
+		e.Say("%s run again", plural(n, "failed job"))
 	}
 	if n := len(report.Held); n > 0 {
-		e.Say("warning: %s that had failed: left alone, for others of their chunk are being run; say --retry-failed again when they have ended", plural(n, "job"))
+		e.Say("warning: %s that had failed: skipped, because other jobs of their chunk are running; use --retry-failed again when these have ended", plural(n, "job"))
 	}
 	return nil
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// shortenReport is what "clean --history --json" prints.
+// shortenReport is the output of "clean --history --json".
 type shortenReport struct {
 	DryRun  bool     `json:"dry_run"`
-	Removed []string `json:"removed"`
+	Removed []string `json:"deleted_files"`
 }
 
-// shortenHistory removes what is older than --keep says.
+// shortenHistory removes history that is older than --keep.
 func (o *cleanOptions) shortenHistory(ctx context.Context, e *Env, src *place.Source) error {
 	history, ok := src.Locks.(source.Retention)
 	if !ok {
-		return console.Usagef("clean", "--history: this source keeps no history of which multilock could remove a part; what it can do tells: %s", src.Place.Command("doctor"))
+		return console.Usagef("clean", "--history: this source keeps no history from which multilock could remove a part; see what it can do: %s", src.Place.Command("doctor"))
 	}
 	keep := o.keep.Value
 	if !o.keep.Given {
@@ -29,7 +29,7 @@ func (o *cleanOptions) shortenHistory(ctx context.Context, e *Env, src *place.So
 		}
 	}
 	if keep < 0 {
-		return console.Usagef("clean", "--history: %s=0 keeps it for ever; say how much of it to leave with --keep", place.EnvHistoryKeep)
+		return console.Usagef("clean", "--history: %s=0 keeps it forever; use --keep to set how much to keep", place.EnvHistoryKeep)
 	}
 	remove := history.Expire
 	if o.dryRun {

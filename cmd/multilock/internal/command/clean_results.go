@@ -17,17 +17,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// forgetReport is what "clean --results --json" prints.
+// forgetReport is the output of "clean --results --json".
 type forgetReport struct {
-	DryRun    bool     `json:"dry_run"`
-	Forgotten []string `json:"forgotten"`
-	Held      []string `json:"held"` // left alone: their jobs may be about to be recorded
-	Failed    []string `json:"failed"`
+	DryRun  bool     `json:"dry_run"`
+	Deleted []string `json:"deleted_results"`
+	Held    []string `json:"held_jobs"` // not deleted: a running job may be about to record its result
+	Errors  []string `json:"errors"`
 
-	refusal error // by one of the held
+	refusal error // of one of the held locks
 }
 
-// forgetResults removes the results of the names, or all.
+// forgetResults removes the results of the given names, or all.
 func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptions) error {
 	ledger, err := place.Ability[source.Ledger](src, "clean: --results", source.TraitResults)
 	if err = errors.Join(err, src.CheckNames(o.names)); err != nil {
@@ -36,7 +36,7 @@ func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptio
 	sigs := console.CatchSignals()
 	defer sigs.Release()
 	ctx = sigs.Until(ctx)
-	report := &forgetReport{DryRun: o.dryRun, Forgotten: []string{}, Held: []string{}, Failed: []string{}}
+	report := &forgetReport{DryRun: o.dryRun, Deleted: []string{}, Held: []string{}, Errors: []string{}}
 	f := forgetting{cleanOptions: o, src: src, ledger: ledger, report: report}
 	var failed error
 	switch {
@@ -47,7 +47,7 @@ func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptio
 	default:
 		failed = f.all(ctx)
 	}
-	slices.Sort(report.Forgotten)
+	slices.Sort(report.Deleted)
 	slices.Sort(report.Held)
 	if o.JSON {
 		return errors.Join(failed, report.heldError(), e.PrintJSON(report))
@@ -64,8 +64,7 @@ type forgetting struct {
 	report *forgetReport
 }
 
-// all removes every result of the group, and the list that it works through: a batch in it may
-// have another one then.
+// all removes every result of the group, and its list of jobs, so that a batch can use another list.
 func (f *forgetting) all(ctx context.Context) error {
 	names, err := f.ledger.Results(ctx)
 	if err != nil {
@@ -80,9 +79,9 @@ func (f *forgetting) all(ctx context.Context) error {
 	return errors.Join(f.dropProgressMap(ctx), f.src.Retract(ctx))
 }
 
-// dropProgressMap takes away what hosts told each other about results: before those of jobs of a
-// chunk are removed, because this process may end then, and under the chunk's lock, so that
-// nobody writes there in between that they are done.
+// dropProgressMap removes what hosts have published about results. It runs before a chunk's results are
+// removed, in case this process ends in between, and under the chunk's lock, so that no host publishes them
+// again meanwhile.
 func (f *forgetting) dropProgressMap(ctx context.Context) error {
 	chunks, ok := f.ledger.(source.Chunks)
 	if !ok || f.dryRun {
@@ -91,7 +90,7 @@ func (f *forgetting) dropProgressMap(ctx context.Context) error {
 	return chunks.DropProgressMap(ctx)
 }
 
-// named removes the results of the names that were given.
+// named removes the results of the given names.
 func (f *forgetting) named(ctx context.Context) error {
 	placed, err := findJobs(ctx, f.src, f.names)
 	if err != nil {
@@ -122,8 +121,8 @@ func (f *forgetting) named(ctx context.Context) error {
 	return failed
 }
 
-// jobsAsked are jobs of a chunk, by their numbers; nil for all that have a result there. What
-// was given back of a chunk stays so in any case, for its jobs may be in others' hands.
+// jobsAsked are jobs of a chunk, by their numbers; nil means all with a result there. Parts that were
+// returned from the chunk stay returned, because other hosts may run them.
 type jobsAsked map[int]string
 
 func (j jobsAsked) has(number int) bool { return j == nil || j[number] != "" }
@@ -143,7 +142,8 @@ func (f *forgetting) jobs(ctx context.Context, chunk string, jobs jobsAsked) err
 		return f.report.addAll(names, err)
 	}
 	var forgotten []string
-	if err = f.dropProgressMap(ctx); err == nil { // once more after it, for a host whose look at this lock came from a cache
+	// Dropped again afterwards, in case a host has seen an outdated lock state from a cache.
+	if err = f.dropProgressMap(ctx); err == nil {
 		forgotten, err = joblist.Forget(ctx, lock, func(number int, r multilock.Result) bool {
 			return jobs.has(number) && (!f.failedOnly || hasFailed(r))
 		})
@@ -175,7 +175,7 @@ func (f *forgetting) each(ctx context.Context, names []string) error {
 	return errors.Join(failed, context.Cause(ctx))
 }
 
-// addAll adds what has become of several names.
+// addAll adds the outcome for several names.
 func (r *forgetReport) addAll(names []string, err error) error {
 	for _, name := range names {
 		_ = r.add(name, true, err)
@@ -191,16 +191,16 @@ func (r *forgetReport) add(name string, did bool, err error) error {
 	case errors.Is(err, multilock.ErrHeld):
 		r.Held, r.refusal = append(r.Held, name), err
 	case err != nil:
-		r.Failed = append(r.Failed, err.Error())
+		r.Errors = append(r.Errors, err.Error())
 		return err
 	case did:
-		r.Forgotten = append(r.Forgotten, name)
+		r.Deleted = append(r.Deleted, name)
 	}
 	return nil
 }
 
-// forgetOne removes one result, under the lock of its name: nobody runs the job
-// then, or is about to commit another result.
+// forgetOne removes one result under the lock of its name, so that no process runs the job or commits another
+// result meanwhile.
 func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger source.Ledger, name string) (did bool, err error) {
 	_, err = joblist.Summary(ctx, ledger, name)
 	absent := errors.Is(err, multilock.ErrNoResult)
@@ -216,7 +216,7 @@ func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger 
 	if err != nil {
 		return false, err
 	}
-	if absent { // as far as a cache knows
+	if absent { // according to a cache, perhaps
 		_, err = lock.Outcome(ctx)
 	}
 	spared := err == nil && o.failedOnly && !stillFailed(ctx, lock)
@@ -238,7 +238,7 @@ func (o *cleanOptions) lock(ctx context.Context, src *place.Source, name string)
 	})
 }
 
-// wouldForget looks whether the lock is in somebody's hands.
+// wouldForget reports whether the lock is free, so that the result could be removed.
 func (o *cleanOptions) wouldForget(ctx context.Context, src *place.Source, name string) (bool, error) {
 	seen, err := multilock.Inspect(ctx, src.Locks, name, multilock.StalePolicy{MaxAge: o.maxAge.Value})
 	if err == nil && seen.State == multilock.StateHeld {
@@ -247,14 +247,14 @@ func (o *cleanOptions) wouldForget(ctx context.Context, src *place.Source, name 
 	return err == nil, err
 }
 
-// noteForgot writes it down for people: the results are gone, written down or not.
+// noteForgot records the deletion in the history. Errors are ignored: the results are deleted in any case.
 func (o *cleanOptions) noteForgot(ctx context.Context, src *place.Source, record source.Record, names ...string) {
 	for _, name := range names {
 		_ = src.Note(ctx, source.Event{Time: time.Now(), What: source.EventForgot, Name: name, Token: record.Token, By: src.Self, User: o.User})
 	}
 }
 
-// heldError tells of the locks that were held, in the words for one of them.
+// heldError returns the error for the locks that were held.
 func (r *forgetReport) heldError() error {
 	if len(r.Held) > 1 {
 		return fmt.Errorf("%d results were left alone, because their locks are held: %w", len(r.Held), r.refusal)
@@ -263,23 +263,23 @@ func (r *forgetReport) heldError() error {
 }
 
 func (r *forgetReport) print(e *Env, o *cleanOptions) error {
-	forgot := "forgot"
+	deleted := "deleted"
 	if r.DryRun {
-		forgot = "would forget"
+		deleted = "would delete"
 	}
-	names, chunks := show.JoinChunks(r.Forgotten)
+	names, chunks := show.JoinChunks(r.Deleted)
 	for _, name := range names {
-		if err := e.Print("%s the result of %s\n", forgot, console.Label(name)); err != nil {
+		if err := e.Print("%s the result of %s\n", deleted, console.Label(name)); err != nil {
 			return err
 		}
 	}
 	for _, jobs := range chunks {
-		if err := e.Print("%s the results of %s\n", forgot, jobs); err != nil {
+		if err := e.Print("%s the results of %s\n", deleted, jobs); err != nil {
 			return err
 		}
 	}
-	if o.Quiet || len(r.Forgotten)+len(r.Held)+len(r.Failed) > 0 {
+	if o.Quiet || len(r.Deleted)+len(r.Held)+len(r.Errors) > 0 {
 		return nil
 	}
-	return e.Print("no results to forget\n")
+	return e.Print("no results to delete\n")
 }

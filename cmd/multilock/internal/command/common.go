@@ -1,5 +1,5 @@
-// Package command has the commands: what options each has, what it does, and what it prints. A
-// file has the name of its command; what several of them use is in common.go.
+// Package command implements the commands: their options, actions and output. Each file is named after its
+// command; shared code is in common.go.
 package command
 
 import (
@@ -21,27 +21,27 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Env is what all commands get: what is outside, and the kinds of lock sources there are.
+// Env is the environment of all commands: the process's, and the kinds of lock sources.
 type Env struct {
 	*console.Env
 	Kinds place.Kinds
-	Line  *options.Line // what the command line says
+	Line  *options.Line // the parsed command line
 
-	asked  place.Asked // of it: where the locks live
+	asked  place.Asked // the options that select the place of the locks
 	out    console.Output
 	jsonFD console.Number
 }
 
-// common holds the options that every command has, before or after its name.
+// common has the options that every command accepts, before or after its name.
 type common struct {
 	place.Place
 	console.Output
 
-	names []string // of the locks that a command is to deal with, as arguments or with -n
+	names []string // names of locks, from arguments or -n
 }
 
-// Flags are the options of a command, and where their values go. Those that every command has go to
-// the same place whether they stand before the command or after it.
+// Flags returns a command's flags, bound to values. Common flags are bound to the same values whether they
+// precede or follow the command.
 func (e *Env) Flags(command string, values options.Values) []cli.Flag {
 	all := options.Values{
 		"dir": &e.asked.Dir, "group": &e.asked.Group, "name": &e.asked.Name, "source": &e.asked.Source, "trust": &e.asked.Trust,
@@ -52,7 +52,7 @@ func (e *Env) Flags(command string, values options.Values) []cli.Flag {
 	return options.Flags(e.Line, command, all)
 }
 
-// check finds what contradicts itself on the command line.
+// check rejects contradictory options and arguments.
 func (e *Env) check(c *cli.Context) error {
 	err := options.ReadEnv(c.Command.Flags, e.Getenv)
 	if err == nil {
@@ -64,7 +64,7 @@ func (e *Env) check(c *cli.Context) error {
 	return nil
 }
 
-// readCommon reads the options that every command has.
+// readCommon reads the common options.
 func readCommon(c *cli.Context, e *Env) (common, error) {
 	e.SpeakJSON = e.out.JSON
 	if e.jsonFD.Given && e.out.JSON {
@@ -89,8 +89,7 @@ func readCommon(c *cli.Context, e *Env) (common, error) {
 	return common{place, e.out, names}, err
 }
 
-// reading is a command: the options that every command has are read, and the others are checked
-// before anything is touched.
+// reading returns an action that reads the common options, and checks the others before it does anything.
 func reading(e *Env, o *common, check, do func(*cli.Context) error) cli.ActionFunc {
 	return func(c *cli.Context) (err error) {
 		if *o, err = readCommon(c, e); err == nil && check != nil {
@@ -103,7 +102,7 @@ func reading(e *Env, o *common, check, do func(*cli.Context) error) cli.ActionFu
 	}
 }
 
-// action is a command for which the source is opened, and closed again.
+// action returns an action for which the source is opened, and closed afterwards.
 func action(e *Env, o *common, check func(*cli.Context) error, do func(context.Context, *place.Source) error) cli.ActionFunc {
 	return reading(e, o, check, func(c *cli.Context) error {
 		src, err := e.Kinds.Open(c.Context, e.Env, o.Place)
@@ -114,14 +113,14 @@ func action(e *Env, o *common, check func(*cli.Context) error, do func(context.C
 	})
 }
 
-// tellOneHost warns of locks that other hosts do not see.
+// tellOneHost warns of locks that are invisible to other hosts.
 func (o *common) tellOneHost(e *Env, src *place.Source) {
 	if !o.Quiet && !o.JSON {
 		src.TellOneHost(e.Say)
 	}
 }
 
-// locate adds to an error where its lock is.
+// locate adds the place of the lock to an error.
 func (o *common) locate(err error) error {
 	if err == nil {
 		return nil
@@ -129,8 +128,7 @@ func (o *common) locate(err error) error {
 	return &place.LocatedError{Place: o.Place, Quiet: o.Quiet, Err: err}
 }
 
-// readName takes the one lock's name that a command is to deal with, if there is any, from its
-// arguments or from -n.
+// readName takes the name of the command's lock, if any, from its arguments or from -n.
 func (o *common) readName(c *cli.Context, instead string) error {
 	switch {
 	case len(o.names) > 1:
@@ -141,16 +139,15 @@ func (o *common) readName(c *cli.Context, instead string) error {
 	return source.CheckEnds("lock name", o.Name)
 }
 
-// errIncomplete says that all jobs are done, and that what some have printed is lost.
+// errIncomplete means that all jobs are done, but that output of some was lost.
 var errIncomplete = &console.CodedError{Code: console.ExitNotDone, Text: "the output of some jobs is not complete"}
 
-// outputPolicy is the value of --output: whether a job whose output was lost is one
-// with which all is well.
+// outputPolicy is the value of --output: whether a job with lost output counts as a success.
 type outputPolicy string
 
 func (o outputPolicy) isBestEffort() bool { return o == "best-effort" }
 
-// join adds to the error of a batch or a barrier what is to be thought of its jobs' output.
+// join adds an error for lost output of jobs to that of a batch or a barrier.
 func (o outputPolicy) join(err error, incomplete []multilock.Result) error {
 	if o.isBestEffort() || len(incomplete) == 0 {
 		return err
@@ -158,14 +155,14 @@ func (o outputPolicy) join(err error, incomplete []multilock.Result) error {
 	return errors.Join(err, errIncomplete)
 }
 
-// tell names the jobs whose output is not complete.
-func (o outputPolicy) tell(e *Env, place *common, incomplete []show.Incomplete) {
+// tell lists the jobs with incomplete output.
+func (o outputPolicy) tell(e *Env, place *common, incomplete []show.OutputLost) {
 	warning := ""
 	if o.isBestEffort() {
 		warning = "warning: "
 	}
 	for _, v := range show.AtMost(e.Env, incomplete) {
-		e.Say("%sjob %q is done, but its output is not complete: %s; to let it run again: %s", warning, v.Name, v.Output, place.Forgetting(v.Name))
+		e.Say("%sjob %q is done, but its output is not complete: %s; to run it again: %s", warning, v.Name, v.Because, place.Forgetting(v.Name))
 	}
 }
 

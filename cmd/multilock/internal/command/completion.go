@@ -13,20 +13,19 @@ import (
 //go:embed completion
 var completions embed.FS
 
-// Completion is the command "completion", which prints what a shell needs to complete
-// multilock's command lines.
+// Completion prints a shell's completion script.
 func Completion(e *Env) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print what bash, zsh or fish need for completion", ArgsUsage: "bash|zsh|fish",
+		Name: "completion", Usage: "print completions for bash, zsh or fish", ArgsUsage: "bash|zsh|fish",
 		Description: `Prints a script that completes commands, options, and the names of locks.
 
    source <(multilock completion bash)         in ~/.bashrc
    source <(multilock completion zsh)          in ~/.zshrc, after compinit
    multilock completion fish | source          in ~/.config/fish/config.fish
 
-Names are looked up where -d and -g, or the environment, say; a file server that does
-not answer within two seconds is not waited for. A key that is pressed runs the multilock
-in PATH, even if another one is typed, such as ./multilock.`,
+Names come from the directory of -d and -g, or of the environment. Completion waits
+at most two seconds for a file server. It runs the multilock in PATH, even if you
+type another one, such as ./multilock.`,
 		Action: func(c *cli.Context) error {
 			if err := e.check(c); err != nil {
 				return err

@@ -5,14 +5,14 @@ import (
 	"github.com/multilock/go/internal/redact"
 )
 
-// disclosure is what others may learn of a command line. What is recorded of a job, all
-// read who can read the locks, and who are sent a report.
+// disclosure controls which text of a command line is recorded and reported. All users that can read the
+// locks can read recorded commands, as can the recipients of a report.
 type disclosure struct {
-	label  string // what they learn instead
+	label  string // replaces the command
 	redact bool
 }
 
-// words is what is shown of a command.
+// words returns the text to show for a command.
 func (d *disclosure) words(args []string) string {
 	switch {
 	case d.label != "":
@@ -23,7 +23,7 @@ func (d *disclosure) words(args []string) string {
 	return console.CommandLine(args)
 }
 
-// line is what is shown of a command for a shell.
+// line returns the text to show for a shell command.
 func (d *disclosure) line(command string) string {
 	if d.label != "" {
 		return d.label
@@ -31,7 +31,7 @@ func (d *disclosure) line(command string) string {
 	return d.text(command)
 }
 
-// text is what is shown of what has a command in it.
+// text returns the text to show for a text that contains a command.
 func (d *disclosure) text(text string) string {
 	if d.redact {
 		return redact.Line(text)
@@ -39,7 +39,8 @@ func (d *disclosure) text(text string) string {
 	return text
 }
 
-// differ are two texts that are not the same, though what is shown of them may be.
+// differ returns the texts to show for two different texts. They differ even if redaction makes the texts
+// equal.
 func (d *disclosure) differ(a, b string) (shownA, shownB string) {
 	if shownA, shownB = d.text(a), d.text(b); shownA == shownB {
 		shownB += " (it differs in what --redact hides)"

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -13,9 +12,9 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/options"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -27,39 +26,22 @@ type doctorOptions struct {
 	expect  console.Number
 }
 
-// Doctor examines the place where locks live.
+// Doctor checks the place of the locks.
 func Doctor(e *Env) *cli.Command {
 	o := &doctorOptions{}
 	return &cli.Command{
 		ArgsUsage: "[options]",
 		Name:      "doctor",
-		Usage:     "say whether locks can be relied on here",
-		Description: `Says whether locks can be relied on here, and what to do if not. Exit code 1:
-there is a warning. It leaves nothing behind, but for --mark.
+		Usage:     "check whether locking is safe here",
+		Description: `Checks whether locking is safe here, and prints what to do if not.
 
    for i in 1 2 3; do
      ssh host$i multilock -d /shared doctor --join --expect 3 &
    done; wait
 
-It examines the place where the locks live: what it is, how it is mounted, whether it
-keeps the rules that locks are built on, how far its clock is from this host's. Then it
-takes a lock of its own and gives it back (where that frees it: of a cooking lock it
-looks at one), and lists what can be relied on. It leaves nothing but the directories
-that the first use makes, and touches no lock of others.
-
-With --join several hosts, each given the same line at the same time, try whether locks
-keep them apart, which none of them can find out alone. They find each other in the place itself, take turns with one lock for some seconds,
-compare what they saw, and tell of each other what they found. Whoever waits for the
-others in vain says where it looked. The locks are called doctor-join and
-doctor-join-NUMBER; all that stays is the counter of the first one's fencing numbers.
-
-With --mark it also writes a small file into the directory, ` + shareddir.SharedMarkPath + `, which
-says that hosts share it. With --require-shared, MULTILOCK_REQUIRE_SHARED=1 or
-require_shared = true in a configuration file, no command uses a directory without that
-file: so nothing is locked, and no job runs, where the share is not mounted.
-
-Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
-here or would not be safe, and if no other host joined or stayed to the end.`,
+It ends with 0 if all is well, 1 if there is a warning, and 125 if locks cannot be
+acquired here or would not be safe, or if no other host joined or stayed until the
+end. It leaves nothing behind, except with --mark.`,
 		Flags:  e.Flags("doctor", options.Values{"wait": &o.timeout, "join": &o.join, "mark": &o.mark, "expect": &o.expect}),
 		Action: reading(e, &o.common, o.read, func(c *cli.Context) error { return runDoctor(c.Context, e, o) }),
 	}
@@ -82,21 +64,24 @@ func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
 		return err
 	}
 	if err != nil {
-		report.add("source", err)
+		report.Findings = append(report.Findings, source.Unusable("source", show.Explain(err), ""))
 	}
 	verdict := report.verdict()
-	report.Exit = console.ExitCode(verdict)
+	report.Exit = verdict.code
 	if o.JSON {
-		return errors.Join(verdict, e.PrintJSON(report))
+		return errors.Join(verdict.failure(), e.PrintJSON(report))
 	}
-	return errors.Join(verdict, report.print(e, o))
+	err = report.print(e, o, verdict)
+	if verdict.code != console.ExitOK {
+		err = errors.Join(&console.ToldError{Code: verdict.code}, err)
+	}
+	return err
 }
 
-var errNoAnswer = errors.New("there was no answer in the time of --wait: the server may be down or cut off, or the mount hangs")
+var errNoAnswer = errors.New("no answer within the time of --wait: the server may be down or cut off, or the mount hangs")
 
-// examine gathers what the source says of itself, and tries a lock if that shows
-// nothing against it: alone, and then with other hosts. The error is for what kept
-// it from coming to its end.
+// examine collects the source's findings. If they allow it, it tests a lock on this host, and then with other
+// hosts. It returns an error if the checks could not be completed.
 func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) error {
 	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.Value, errNoAnswer)
 	defer cancel()
@@ -105,6 +90,7 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 		return err
 	}
 	r.where, r.Host, r.Promises = src.Where(), src.Self.Host, promisesOf(src.Locks)
+	r.joinable = src.Require("", joinNeeds...) == nil
 	spec := jointest.Spec{Locks: src.Locks, Name: "doctor", User: src.Place.User, Command: "multilock doctor"}
 	if err := r.examineAlone(limited, spec); err != nil {
 		return err
@@ -116,7 +102,6 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 		}
 	}
 	if o.join && !slices.ContainsFunc(r.Findings, isUnusable) {
-		spec.Where = r.whereabouts(limited, src)
 		if err := r.tryTogether(ctx, e, src, spec, o); err != nil {
 			return err
 		}
@@ -124,16 +109,15 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 	return src.Close(nil)
 }
 
-// markShared marks the directory. It may be that of the file server itself.
+// markShared marks the directory as shared. This host may be the file server.
 func (r *DoctorReport) markShared(ctx context.Context, src *place.Source) error {
 	finding, err := bounded.Call(ctx, func(context.Context) (source.Finding, error) {
 		path, kind, err := src.MarkShared()
-		f := source.Finding{Subject: "mark", Severity: source.SeverityFine, Text: path + " says that hosts share this directory"}
 		if kind != "" {
-			f.Severity, f.Text = source.SeverityWarning, f.Text+", but it is on a filesystem of this host alone ("+kind+")"
-			f.Advice = "if this host is not the file server, remove that file, mount the share, and mark it again"
+			return source.Warning("mark", path+" marks this directory as shared, but it is on a local filesystem ("+kind+")",
+				"if this host is not the file server, remove that file, mount the share, and mark it again"), err
 		}
-		return f, err
+		return source.Fine("mark", path+" marks this directory as shared"), err
 	})
 	if err != nil {
 		return err
@@ -142,7 +126,7 @@ func (r *DoctorReport) markShared(ctx context.Context, src *place.Source) error 
 	return nil
 }
 
-// examineAlone is what this host can find out by itself.
+// examineAlone runs the checks that need no other host.
 func (r *DoctorReport) examineAlone(ctx context.Context, spec jointest.Spec) error {
 	if examiner, ok := spec.Locks.(source.Examiner); ok {
 		found, err := bounded.Call(ctx, func(ctx context.Context) ([]source.Finding, error) { return examiner.Examine(ctx), nil })
@@ -158,25 +142,26 @@ func (r *DoctorReport) examineAlone(ctx context.Context, spec jointest.Spec) err
 	if err != nil {
 		return err
 	}
-	r.Findings = append(r.Findings, tried, findRun())
+	r.Findings = append(r.Findings, tried, source.Fine("run", job.Reach))
 	return nil
 }
 
-// DoctorReport is what "doctor --json" prints.
+// DoctorReport is the output of "doctor --json".
 type DoctorReport struct {
 	Base     string           `json:"base"`
 	Group    string           `json:"group"`
 	Host     string           `json:"host"`
 	Findings []source.Finding `json:"findings"`
 	Join     *jointest.Report `json:"join,omitempty"`
-	Promises []promiseView    `json:"promises"`
+	Promises []promiseView    `json:"guarantees"`
 	Exit     int              `json:"exit"`
 
-	where   string
-	unshown bool // what is unusable is that other hosts showed nothing
+	where    string
+	joinable bool // other hosts can take part in a test
+	unshown  bool // locks could not be tested between hosts, or the test was inconclusive
 }
 
-// promiseView is a promise as --json shows it: null is what the source does not say.
+// promiseView is a guarantee in the output of --json. Kept is null if it is not known.
 type promiseView struct {
 	Trait source.Trait `json:"trait"`
 	Kept  *bool        `json:"kept"`
@@ -196,68 +181,3 @@ func promisesOf(locks multilock.Source) []promiseView {
 }
 
 func isUnusable(f source.Finding) bool { return f.Severity == source.SeverityUnusable }
-
-func (r *DoctorReport) add(subject string, err error) {
-	r.Findings = append(r.Findings, source.Finding{Subject: subject, Severity: source.SeverityUnusable, Text: show.Explain(err)})
-}
-
-// verdict is the error where not all is well.
-func (r *DoctorReport) verdict() error {
-	unusable, warnings := false, 0
-	for _, f := range r.Findings {
-		switch f.Severity {
-		case source.SeverityUnusable:
-			unusable = true
-		case source.SeverityWarning:
-			warnings++
-		case source.SeverityFine:
-		}
-	}
-	switch {
-	case unusable && r.unshown:
-		return &console.CodedError{Code: console.ExitFailure, Text: "it was not shown that locks in " + r.where + " keep hosts apart"}
-	case unusable:
-		return &console.CodedError{Code: console.ExitFailure, Text: "locks in " + r.where + " cannot be relied on"}
-	case warnings == 1:
-		return &console.CodedError{Code: console.ExitNotDone, Text: "there is one warning about " + r.where}
-	case warnings > 1:
-		return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("there are %d warnings about %s", warnings, r.where)}
-	}
-	return nil
-}
-
-func (r *DoctorReport) print(e *Env, o *doctorOptions) error {
-	for _, f := range r.Findings {
-		if o.Quiet && f.Severity == source.SeverityFine {
-			continue
-		}
-		if err := e.Print("%-8s  %s: %s\n", f.Severity, f.Subject, console.Harmless(f.Text)); err != nil {
-			return err
-		}
-		if f.Advice == "" {
-			continue
-		}
-		if err := e.Print("%-8s  %s\n", "", console.Harmless(f.Advice)); err != nil {
-			return err
-		}
-	}
-	if o.Quiet || len(r.Promises) == 0 {
-		return nil
-	}
-	return r.printPromises(e)
-}
-
-func (r *DoctorReport) printPromises(e *Env) error {
-	if err := e.Print("\nWhat %s promises:\n", console.Harmless(r.where)); err != nil {
-		return err
-	}
-	var table show.Table
-	for _, p := range r.Promises {
-		kept := "?"
-		if p.Kept != nil {
-			kept = map[bool]string{true: "yes", false: "no"}[*p.Kept]
-		}
-		table.Row(p.Trait, kept, show.Dash(p.Why))
-	}
-	return table.Print(e.Env)
-}

@@ -10,15 +10,17 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/jointest"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
-	"github.com/multilock/go/multilock/vfs"
 )
 
-// tryTogether has this host and others try locks between them, and adds what came
-// of it. The error is for what kept it from coming to an end.
+// joinNeeds are the traits that a test of locks between hosts needs.
+var joinNeeds = []source.Trait{source.TraitPromptRelease, source.TraitBreakByEvidence}
+
+// tryTogether tests locks between this host and others, and adds the findings. It returns an error if the
+// test could not be completed.
 func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Source, spec jointest.Spec, o *doctorOptions) error {
-	if err := src.Require("doctor: --join", source.TraitPromptRelease, source.TraitBreakByEvidence); err != nil {
+	if err := src.Require("doctor: --join", joinNeeds...); err != nil {
+		r.unshown = true
 		return err
 	}
 	var here atomic.Int64
@@ -33,42 +35,10 @@ func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Sourc
 	return err
 }
 
-// attendance is for people who wait.
+// attendance describes the wait for other hosts.
 func attendance(here int, s jointest.Spec) string {
 	if here >= s.Hosts {
-		return fmt.Sprintf("%d hosts are here, and try out locks between them", here)
+		return fmt.Sprintf("%d hosts joined, and test locks between them", here)
 	}
-	return fmt.Sprintf("waiting for other hosts, for %s: %d of %d are here; run the same line on each", console.Short(s.Wait), here, s.Hosts)
-}
-
-// whereabouts says what this host looks at, so that it can be compared with what
-// another one does.
-func (r *DoctorReport) whereabouts(ctx context.Context, src *place.Source) string {
-	text := r.where
-	for _, f := range r.Findings {
-		if f.Subject == "mount" && f.Severity == source.SeverityFine {
-			text += "; " + f.Text
-			break
-		}
-	}
-	if !src.Place.IsFiles() {
-		return text
-	}
-	inode, err := bounded.Call(ctx, func(context.Context) (uint64, error) { return inodeOf(src.Place.Base) })
-	if err != nil {
-		return text
-	}
-	return fmt.Sprintf("%s; its inode is %d", text, inode)
-}
-
-// inodeOf is the number of a directory on its filesystem: on NFS the server's, so
-// that it is the same on all hosts.
-func inodeOf(path string) (uint64, error) {
-	dir, err := vfs.OS{}.OpenDir(path)
-	if err != nil {
-		return 0, err
-	}
-	defer dir.Close() //nolint:errcheck // a directory
-	info, err := dir.Stat()
-	return info.Inode, err
+	return fmt.Sprintf("waiting up to %s for other hosts: %d of %d joined; run the same command on each", console.Short(s.Wait), here, s.Hosts)
 }

@@ -20,15 +20,22 @@ func Help(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      HelpCommand,
 		Aliases:   []string{"h"},
-		Usage:     "explain a command, or a topic that several have in common",
+		Usage:     "explain a command or a topic",
 		ArgsUsage: "[COMMAND | TOPIC]",
-		Description: `Explains a command with all its options, as COMMAND --help does; or a topic:
+		Description: `Explains a command completely, or a topic:
 
-   exit-codes    what the exit codes mean
+   batch         lists of jobs: format, output, retries, resources
    environment   the variables that multilock reads, and those that a job gets
-   locks         where locks are, who holds one, and when it is taken over
-   filesystems   on which locks are safe, and for whom
-   batch         lists of jobs: their form, their output, after a crash`,
+   exit-codes    the meaning of exit codes
+   filesystems   where locks are safe
+   hooks         commands and reports at the end of a run
+   locks         where locks are, holders, takeover, hanging holders
+   output        the output of a run: --quiet-success, --log, --capture
+   schedule      --once, --every, missed ticks, retries
+   sources       servers that can store the locks: etcd, PostgreSQL, MongoDB
+   waiting       --wait, --fair, --shared, --probe
+
+"multilock help COMMAND" is COMMAND --help with all details.`,
 		Action: func(c *cli.Context) error {
 			switch c.Args().Len() {
 			case 0:
@@ -41,7 +48,7 @@ func Help(e *Env) *cli.Command {
 	}
 }
 
-// Names are those of the commands that are listed.
+// Names returns the names of the listed commands.
 func Names(app *cli.App) (names []string) {
 	for _, each := range app.VisibleCommands() {
 		names = append(names, each.Name)
@@ -50,27 +57,25 @@ func Names(app *cli.App) (names []string) {
 }
 
 func explain(c *cli.Context, e *Env, what string) error {
-	if text := help.Topic(what); text != "" && c.App.Command(what) == nil {
-		return e.Print("%s", text)
-	}
 	command := c.App.Command(what)
 	if command == nil || command.Hidden {
+		if text := help.Topic(what); text != "" {
+			return e.Print("%s", text)
+		}
 		if meant := console.Nearest(what, append(help.Topics(), Names(c.App)...)); meant != "" {
 			return console.Usagef(HelpCommand, "there is no command and no topic %q; did you mean %q?", what, meant)
 		}
-		return console.Usagef(HelpCommand, "there is no command and no topic %q; the topics are %s, and multilock -h lists the commands", what, strings.Join(help.Topics(), ", "))
+		return console.Usagef(HelpCommand, "there is no command and no topic %q; the topics are %s, and multilock -h lists the commands", what, strings.Join(Topics(c.App), ", "))
 	}
-	if err := e.Print("%s", Long(c.App, command)); err != nil {
-		return err
+	text := Long(c.App, command)
+	if more := help.Topic(command.Name); more != "" {
+		text += "\nDETAILS\n\n" + more
 	}
-	if slices.Contains(help.Topics(), command.Name) {
-		return e.Print("%s", "\nTOPIC: "+strings.ToUpper(command.Name)+"\n\n"+help.Topic(command.Name))
-	}
-	return nil
+	return e.Print("%s", text)
 }
 
-// Short is a command, or the program without one, on a screen: how to call it, the first paragraph
-// of its description, the options that matter most, and the examples below that paragraph.
+// Short returns the short help of a command, or of the program, which fits on a screen: the usage, the first
+// paragraph of the description, the most important options, and the examples below that paragraph.
 func Short(c *cli.Command) string {
 	if c == nil {
 		return help.Program()
@@ -84,7 +89,7 @@ func Short(c *cli.Command) string {
 	if !strings.HasPrefix(examples, "   ") {
 		examples = ""
 	}
-	text := fmt.Sprintf("usage: multilock%s %s\n%s\n", place, strings.TrimSpace(c.Name+" "+c.ArgsUsage), intro)
+	text := fmt.Sprintf("usage: multilock%s %s\n%s\n", place, strings.TrimSpace(c.Name+" "+c.ArgsUsage), options.Wrap(intro))
 	for _, part := range []string{options.Short(c.Name), strings.ReplaceAll("\n"+examples, "\n   ", "\n  ")} {
 		if part = strings.Trim(part, "\n"); part != "" {
 			text += "\n" + part + "\n"
@@ -93,39 +98,56 @@ func Short(c *cli.Command) string {
 	if !more && len(options.Of(c.Name)) == 0 {
 		return text
 	}
-	text += "\nmultilock " + c.Name + " --help says everything"
-	if slices.Contains(help.Topics(), c.Name) {
-		text += "; multilock help " + c.Name
+	text += "\nAll options: multilock " + c.Name + " --help"
+	if help.Topic(c.Name) != "" {
+		text += "; everything: multilock help " + c.Name
 	}
 	return text + "\n"
 }
 
-// Long is all there is to say of a command, or of the program without one.
+// Long returns the full help of a command, or of the program: the usage, all options and some examples.
+// Topics have more; a topic can have the name of a command.
 func Long(app *cli.App, c *cli.Command) string {
 	if c == nil {
-		text := manual("multilock", app.Usage, "multilock [OPTION...] COMMAND [OPTION...] [ARGUMENT...]", app.Description)
-		text += "\nCOMMANDS:\n"
+		text := fmt.Sprintf("multilock - %s\n\nusage: multilock [OPTION...] COMMAND [OPTION...] [ARGUMENT...]\n\n%s\n\nCOMMANDS\n", app.Usage, options.Wrap(app.Description))
 		for _, each := range app.VisibleCommands() {
 			text += fmt.Sprintf("   %-12s  %s\n", strings.Join(each.Names(), ", "), each.Usage)
 		}
-		return text + "\nOPTIONS:\n" + options.Long(options.Program)
+		return text + "\n" + options.Long(options.Program) + "\n" + options.Wrap("Topics (multilock help TOPIC): "+strings.Join(Topics(app), ", ")) + "\n"
 	}
-	text := manual("multilock "+c.Name, c.Usage, strings.TrimSpace("multilock "+c.Name+" "+c.ArgsUsage), c.Description)
+	intro, more, _ := strings.Cut(c.Description, "\n\n")
+	text := fmt.Sprintf("multilock %s - %s\n\nusage: %s\n\n%s\n", c.Name, c.Usage, strings.TrimSpace("multilock "+c.Name+" "+c.ArgsUsage), options.Wrap(intro))
 	all := options.Of(c.Name)
 	if len(all) > 0 {
-		text += "\nOPTIONS:\n" + options.Long(c.Name)
+		text += "\n" + options.Long(c.Name)
 	}
 	if slices.ContainsFunc(all, func(o *options.Option) bool { return o.Word() == "DURATION" }) {
 		text += "\nA DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.\n"
 	}
+	if more != "" {
+		text += "\n" + options.Wrap(more) + "\n"
+	}
+	if also := seeAlso(c.Name); also != "" {
+		text += "\n" + also + "\n"
+	}
 	return text
 }
 
-func manual(name, usage, synopsis, description string) string {
-	return fmt.Sprintf("NAME:\n   %s - %s\n\nUSAGE:\n   %s\n\nDESCRIPTION:\n%s\n", name, usage, synopsis, options.Wrap(description))
+// Topics returns the topics except those named after a command, which are shown below its help.
+func Topics(app *cli.App) []string {
+	return slices.DeleteFunc(help.Topics(), func(topic string) bool { return slices.Contains(Names(app), topic) })
 }
 
-// Begin is for a command line without a word, as of a script whose variable is empty.
+// seeAlso names the topics with more about a command.
+func seeAlso(command string) string {
+	topics := help.About(command)
+	if len(topics) == 0 {
+		return ""
+	}
+	return options.Wrap("More: multilock help " + strings.Join(topics, ", "))
+}
+
+// Begin handles a command line without a command, such as from a script with an empty variable.
 func Begin(e *Env) error {
 	e.Tell(help.First())
 	return console.Usagef("", "no command was given")

@@ -31,10 +31,12 @@ type eventKinds []source.EventKind
 
 func (k *eventKinds) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
-		if !slices.Contains(source.EventKinds(), source.EventKind(name)) {
-			return fmt.Errorf("there is no event %q; choose of %s", name, joined(source.EventKinds()))
+		kinds := source.EventKinds()
+		i := slices.IndexFunc(kinds, func(kind source.EventKind) bool { return show.EventName(kind) == name })
+		if i < 0 {
+			return fmt.Errorf("there is no event %q; choose of %s", name, joined(kinds))
 		}
-		*k = append(*k, source.EventKind(name))
+		*k = append(*k, kinds[i])
 	}
 	return nil
 }
@@ -42,32 +44,24 @@ func (k *eventKinds) Set(text string) error {
 func joined(kinds []source.EventKind) string {
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
-		names[i] = string(kind)
+		names[i] = show.EventName(kind)
 	}
 	return strings.Join(names, ", ")
 }
 
-// History is the command "history".
+// History shows the events of locks and jobs.
 func History(e *Env) *cli.Command {
 	o := &historyOptions{}
 	return &cli.Command{
 		Name:      "history",
-		Usage:     "show who acquired, released, lost and broke what",
+		Usage:     "show lock and job events",
 		ArgsUsage: "[options] [NAME...]",
-		Description: `Shows which process acquired, released, lost or broke what, and how jobs ended.
+		Description: `Shows which process acquired, released, lost or broke which lock, and how jobs
+ended.
 
-Lists what happened to the locks of the group, oldest first: when, and on what
-evidence; runs with their exit codes and durations. Times are those of the hosts that wrote them, shown in the time
-zone of this one, which the heading names (TZ chooses another); with --json, one object
-per line, they are in UTC.
-
---since and --until take a TIME: a duration before now (2h, 7d), a day (2026-05-31), a
-day and a time of day ("2026-05-31 14:30"), a time of today (14:30), or one with its
-zone (2026-05-31T14:30:00Z).
-
-The history of a group in a directory is kept for 90 days (MULTILOCK_HISTORY_KEEP), in
-files of a day each; "clean --history" removes older ones at once. In etcd it
-is 90 days, too; MongoDB keeps all.`,
+   multilock -d /shared history nightly --since 7d
+   multilock -d /shared history --event broken,lost
+   multilock -d /shared history --limit 20 --json`,
 		Flags:  e.Flags("history", options.Values{"since": &o.since, "until": &o.until, "event": &o.events, "limit": &o.limit}),
 		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -86,7 +80,12 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	shown, left := o.printer(e), func(what string) { e.Say("warning: %s", what) }
-	for ev, err := range o.asked(reportLeftOut(chronicle.History(ctx, o.since.Value), left), left) {
+	events := chronicle.History(ctx, o.since.Value)
+	recent, backward := chronicle.(source.RecentJournal)
+	if backward = backward && o.limit.Given; backward {
+		events = recent.Latest(ctx, o.since.Value)
+	}
+	for ev, err := range o.asked(reportLeftOut(events, left), backward, left) {
 		if err == nil {
 			err = shown.event(ev)
 		}
@@ -107,11 +106,15 @@ func (o *historyOptions) wants(ev source.Event) bool {
 		(!o.until.Given || !ev.Time.After(o.until.Value))
 }
 
-// asked filters the history. It calls left if --limit asks for more than fits into memory.
-func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
+// asked filters the history, which starts with the latest event if backward. It calls left if --limit asks
+// for more events than fit into memory.
+func (o *historyOptions) asked(history iter.Seq2[source.Event, error], backward bool, left func(string)) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
-		last := latest{most: o.limit.Value} // unused without a limit
+		last := latest{most: o.limit.Value, backward: backward} // unused without a limit
 		for ev, err := range history {
+			if last.full() {
+				break
+			}
 			switch {
 			case err == nil && !o.wants(ev):
 			case err == nil && o.limit.Given:
@@ -131,8 +134,8 @@ func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func
 	}
 }
 
-// historyPrinter prints events as they come. It buffers rows to align them, so column widths may
-// change within a long table.
+// historyPrinter prints events as they arrive. It buffers rows to align them, so column widths may change
+// within a long table.
 type historyPrinter struct {
 	env  *Env
 	json bool
@@ -160,7 +163,7 @@ func (p *historyPrinter) event(ev source.Event) error {
 	if p.json {
 		return p.env.PrintLine(show.EventOf(ev))
 	}
-	p.rows.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), ev.What,
+	p.rows.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), show.EventName(ev.What),
 		show.Dash(ev.By.Host), show.PID(ev.By.PID), show.Dash(ev.User), details(ev))
 	if p.size += sizeOf(ev); len(p.rows) < maxRows && p.size < maxRowsSize {
 		return nil
@@ -184,7 +187,7 @@ func missedBefore(n int) string {
 	return fmt.Sprintf(" (%s missed before it)", plural(n, "tick"))
 }
 
-// details describes what the columns lack.
+// details describes what the columns do not show.
 func details(ev source.Event) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// reportLeftOut yields the events that can be read, and calls left for what was left out.
+// reportLeftOut yields the readable events, and calls left for those that were skipped.
 func reportLeftOut(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
 		for e, err := range history {
@@ -27,20 +27,38 @@ func reportLeftOut(history iter.Seq2[source.Event, error], left func(string)) it
 
 // latest keeps the last events, up to a number and a memory limit.
 type latest struct {
-	most    int // 0 for no limit
-	kept    []source.Event
-	dropped int // of kept
-	size    int
-	over    int // how many did not fit
+	most     int  // 0 for no limit
+	backward bool // events are added in reverse order
+	kept     []source.Event
+	dropped  int // of kept
+	size     int
+	over     int // how many did not fit
 }
 
 // maxLatest bounds the bytes kept, about 75,000 events. With everything made from them and the
 // garbage collector's overhead, the process stays below 300 MB.
 const maxLatest = 48 << 20
 
-func (l *latest) events() []source.Event { return l.kept[l.dropped:] }
+// events returns the events in order of time.
+func (l *latest) events() []source.Event {
+	events := l.kept[l.dropped:]
+	if l.backward {
+		events = slices.Clone(events)
+		slices.Reverse(events)
+	}
+	return events
+}
+
+// full reports whether no earlier event is needed.
+func (l *latest) full() bool {
+	return l.backward && (l.over > 0 || l.most > 0 && len(l.kept) >= l.most)
+}
 
 func (l *latest) add(e source.Event) {
+	if l.backward && l.size+sizeOf(e) > maxLatest {
+		l.over++
+		return
+	}
 	l.kept, l.size = append(l.kept, e), l.size+sizeOf(e)
 	for l.most > 0 && len(l.events()) > l.most {
 		l.drop()

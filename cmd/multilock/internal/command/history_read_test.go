@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Whatever in an event is long, and whoever wrote it: the last ones are kept, and no more than fit.
+// Events of any size, and from any writer: the last ones are kept, within the memory limit.
 func TestLatestFit(t *testing.T) {
 	const long = 1 << 20
 	text := strings.Repeat("x", long)
@@ -44,22 +44,43 @@ func TestLatestFit(t *testing.T) {
 	require.Equal(t, "997", last.events()[0].Name)
 }
 
-// That fewer are shown than were asked for is said.
+// If fewer events are shown than requested, that is reported.
 func TestLimitThatDoesNotFit(t *testing.T) {
 	o := &historyOptions{}
 	require.NoError(t, o.limit.Set("1000"))
 	text := strings.Repeat("x", 1<<20)
 	history := func(yield func(source.Event, error) bool) {
 		for range 1000 {
-			yield(source.Event{Command: text}, nil)
+			if !yield(source.Event{Command: text}, nil) {
+				return
+			}
 		}
 	}
-	var left []string
-	shown := 0
-	for range o.asked(history, func(what string) { left = append(left, what) }) {
-		shown++
+	for _, backward := range []bool{false, true} {
+		var left []string
+		shown := 0
+		for range o.asked(history, backward, func(what string) { left = append(left, what) }) {
+			shown++
+		}
+		require.Less(t, shown, 1000)
+		require.Len(t, left, 1)
+		require.Contains(t, left[0], fmt.Sprintf("the last %d events", shown))
 	}
-	require.Less(t, shown, 1000)
-	require.Len(t, left, 1)
-	require.Contains(t, left[0], fmt.Sprintf("the last %d events", shown))
+}
+
+// If the latest event comes first, no more events are read than shown.
+func TestLimitEndsTheReading(t *testing.T) {
+	o := &historyOptions{}
+	require.NoError(t, o.limit.Set("3"))
+	read := 0
+	history := func(yield func(source.Event, error) bool) {
+		for read = 1; yield(source.Event{Name: strconv.Itoa(-read)}, nil); read++ {
+		}
+	}
+	var names []string
+	for e := range o.asked(history, true, func(string) {}) {
+		names = append(names, e.Name)
+	}
+	require.Equal(t, []string{"-3", "-2", "-1"}, names)
+	require.LessOrEqual(t, read, 4)
 }

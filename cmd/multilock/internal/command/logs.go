@@ -26,34 +26,22 @@ type logsOptions struct {
 	follow bool
 	joblog bool
 	failed bool
+	number console.Number // of a run under the lock; 0 is the last one, -1 the one before it
 }
 
-// Logs is the command "logs".
+// Logs prints the output of jobs and runs.
 func Logs(e *Env) *cli.Command {
 	o := &logsOptions{}
 	return &cli.Command{
 		Name:      "logs",
-		Usage:     "show what the jobs of a batch have printed",
-		ArgsUsage: "-g GROUP [options] [NAME...]",
-		Description: `Shows what the jobs of a batch have printed.
+		Usage:     "print the output of jobs and runs",
+		ArgsUsage: "[-g GROUP] [options] [NAME...]",
+		Description: `Prints the output of the jobs of a batch, and of runs with "run --capture".
 
-Prints what the job NAME has printed, of all its attempts and on all hosts,
-the older first, as it was. On a terminal all but text is masked: to see colors, try
-"multilock logs NAME | less -R". Between two attempts is a line "=== attempt N on HOST at TIME". Of "batch --separate" the job's
-standard error goes to the standard error. With --follow it goes on until the job has a
-final result; what a job prints on another host shows after some seconds.
-
-Several names get a line "==> NAME <==" each before what they have printed. With --failed
-it is shown of all jobs that failed, those that are to be tried again among them.
-
-Without NAME it lists the jobs that have printed anything. With --json, one object per line.
-
-With --joblog it lists how all jobs ended that have a result, in GNU parallel's format,
-with their names in the place of their commands.
-
-What jobs print is kept with the locks, unless "batch --logs" or --results say otherwise,
-or the locks do not live in a directory. Exits with 1 if nothing is kept of NAME.`,
-		Flags:  e.Flags("logs", options.Values{"follow": &o.follow, "failed": &o.failed, "joblog": &o.joblog}),
+   multilock -d /shared -g convert logs page7 --follow
+   multilock -d /shared -g convert logs --failed
+   multilock -d /shared logs nightly --run -1`,
+		Flags:  e.Flags("logs", options.Values{"follow": &o.follow, "run": &o.number, "failed": &o.failed, "joblog": &o.joblog}),
 		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
@@ -76,15 +64,20 @@ func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if !with {
 		return console.Usagef("logs", "this source has no place for what jobs print: see the directory of batch --logs, or multilock-logs/%s where the batch was started", fileName(src.Place.Group))
 	}
-	if o.follow {
-		return o.followJob(ctx, e, src, k)
-	}
 	jobs, err := shownByName(o.names), error(nil)
 	if o.failed {
 		jobs, err = shownFailed(ctx, src)
 	}
-	if err != nil {
+	if err == nil {
+		err = markCaptured(src, jobs)
+	}
+	switch {
+	case err != nil:
 		return err
+	case o.follow && (jobs[0].captured || o.number.Given):
+		return o.showRun(ctx, e, src, nil, jobs[0].name)
+	case o.follow:
+		return o.followJob(ctx, e, src, k)
 	}
 	dir, err := k.FindLogs()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -100,10 +93,10 @@ func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if len(jobs) == 0 {
 		return o.reportEmpty(ctx, e, src, "no job in %s has failed")
 	}
-	return o.show(e, r, jobs)
+	return o.show(ctx, e, src, r, jobs)
 }
 
-// reportEmpty says why nothing is listed: nothing has run, or otherwise.
+// reportEmpty reports why nothing is listed: no job has run, or else the reason in otherwise.
 func (o *logsOptions) reportEmpty(ctx context.Context, e *Env, src *place.Source, otherwise string) error {
 	if o.Quiet {
 		return nil
@@ -117,7 +110,7 @@ func (o *logsOptions) reportEmpty(ctx context.Context, e *Env, src *place.Source
 		return err
 	}
 	if len(names) == 0 {
-		otherwise = "nothing has run in %s, as far as results tell; check -d and -g if you expected jobs there"
+		otherwise = "there are no results in %s; check -d and -g if you expected jobs there"
 	}
 	e.Say(otherwise, src.Where())
 	return nil
@@ -133,8 +126,10 @@ type loggedJob struct {
 	Number   int       `json:"number"` // in the list
 	Attempts int       `json:"attempts"`
 	Bytes    int64     `json:"bytes"`
-	Host     string    `json:"host"`  // of the last attempt
-	Began    time.Time `json:"began"` // the last attempt, by the clock of its host
+	Run      uint64    `json:"run_number,omitempty"` // of "run --capture": the last one under the lock
+	Runs     int       `json:"run_count,omitempty"`  // how many are stored
+	Host     string    `json:"host"`                 // of the last attempt; empty, as Start, if its disk was full
+	Start    time.Time `json:"start,omitzero"`       // the last attempt, by the clock of its host
 
 	last printed.Frame
 }
@@ -159,27 +154,35 @@ func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *pr
 		return err
 	}
 	budget.say("jobs that have printed something are not listed")
+	runs, err := listRuns(ctx, e, src)
+	if err != nil {
+		return err
+	}
 	var table show.Table
-	table.Row("NUMBER", "NAME", "ATTEMPTS", "BYTES", "HOST", "BEGAN")
-	for _, job := range sortedJobs(jobs) {
+	table.Row("NUMBER", "NAME", "ATTEMPTS", "BYTES", "HOST", "START")
+	for _, job := range append(sortedJobs(jobs), runs...) {
 		if o.JSON {
 			if err := e.PrintLine(job); err != nil {
 				return err
 			}
 			continue
 		}
-		table.Row(fmt.Sprint(job.Number), console.Label(job.Name), fmt.Sprint(job.Attempts), fmt.Sprint(job.Bytes), job.Host, job.Began.Local().Format(time.DateTime))
+		began := ""
+		if !job.Start.IsZero() {
+			began = job.Start.Local().Format(time.DateTime)
+		}
+		table.Row(job.number(), console.Label(job.Name), fmt.Sprint(job.Attempts), fmt.Sprint(job.Bytes), show.Dash(job.Host), show.Dash(began))
 	}
 	switch {
-	case len(jobs) == 0:
-		return o.reportEmpty(ctx, e, src, "no job of a batch in %s has printed anything that is kept here")
+	case len(jobs)+len(runs) == 0:
+		return o.reportEmpty(ctx, e, src, "no job in %s has printed anything that is kept here")
 	case o.JSON:
 		return nil
 	}
 	return table.Print(e.Env)
 }
 
-// memoryBudget bounds the memory of an index, whose entries other users may have written.
+// memoryBudget bounds the memory of an index, because other users may have written the entries.
 type memoryBudget struct {
 	env        *Env
 	left, over int
@@ -201,13 +204,21 @@ func (r *memoryBudget) say(what string) {
 	}
 }
 
+// number returns the job's number in its list, or that of the run.
+func (j *loggedJob) number() string {
+	if j.Run > 0 {
+		return fmt.Sprintf("run %d", j.Run)
+	}
+	return fmt.Sprint(j.Number)
+}
+
 func (j *loggedJob) add(f printed.Frame) {
 	j.Bytes += int64(f.Size)
 	if j.Attempts == 0 || !sameAttempt(j.last, f) {
 		j.Attempts++
 	}
-	if j.last = f; !f.Began.Before(j.Began) {
-		j.Host, j.Began = f.Host, f.Began.UTC()
+	if j.last = f; !f.Began.Before(j.Start) {
+		j.Host, j.Start = f.Host, f.Began.UTC()
 	}
 }
 

@@ -82,7 +82,7 @@ func joblogOf(ctx context.Context, ledger source.Ledger, names []string) (string
 
 func ignoreNoResult(err error) error {
 	if errors.Is(err, multilock.ErrNoResult) {
-		return nil // forgotten meanwhile
+		return nil // deleted meanwhile
 	}
 	return err
 }

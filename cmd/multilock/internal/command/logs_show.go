@@ -22,13 +22,19 @@ import (
 )
 
 // show prints the output of jobs, with a heading for each if there are several.
-func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
+func (o *logsOptions) show(ctx context.Context, e *Env, src *place.Source, r *printed.Reader, jobs []shownJob) error {
 	frames := map[string][]printed.Frame{}
 	for _, job := range jobs {
-		frames[job.name] = nil
+		if !job.captured {
+			frames[job.name] = nil
+		}
 	}
 	budget := newFrameBudget(e)
-	err := r.Each(func(f printed.Frame) error {
+	each := r.Each
+	if len(frames) == 0 {
+		each = func(func(printed.Frame) error) error { return nil }
+	}
+	err := each(func(f printed.Frame) error {
 		if all, asked := frames[f.Name]; asked && budget.take() {
 			frames[f.Name] = append(all, f)
 		}
@@ -41,7 +47,7 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	p, none := newFramePrinter(e, r), []error(nil)
 	for _, job := range jobs {
 		of := frames[job.name]
-		if len(of) == 0 && !o.failed {
+		if len(of) == 0 && !o.failed && !job.captured && !o.number.Given {
 			none = append(none, nothingOf(job.name, r.Dir))
 			continue
 		}
@@ -50,7 +56,16 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 				return err
 			}
 		}
-		if err := p.printAll(of); err != nil {
+		if job.captured || o.number.Given {
+			err = o.showRun(ctx, e, src, p, job.name)
+			if len(jobs) > 1 && console.ExitCode(err) == console.ExitNotDone {
+				none, err = append(none, err), nil // other locks may have that run
+			}
+		} else {
+			p.reader = r
+			err = p.printAll(of)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -58,11 +73,14 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 }
 
 // shownJob is a job whose output is printed, with its heading.
-type shownJob struct{ name, title string }
+type shownJob struct {
+	name, title string
+	captured    bool // it names a lock with captured runs
+}
 
 func shownByName(names []string) (jobs []shownJob) {
 	for _, name := range names {
-		jobs = append(jobs, shownJob{name, console.Label(name)})
+		jobs = append(jobs, shownJob{name: name, title: console.Label(name)})
 	}
 	return jobs
 }
@@ -79,14 +97,14 @@ func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err e
 	}
 	for _, r := range show.ReadResults(ctx, ledger, names, false, nil).List {
 		if r.State != show.ResultDone && r.State != show.StateUnknown {
-			jobs = append(jobs, shownJob{r.Name, fmt.Sprintf("%s: failed (exit %s on %s)", console.Label(r.Name), r.ExitCell(), r.Host)})
+			jobs = append(jobs, shownJob{name: r.Name, title: fmt.Sprintf("%s: failed (exit %s on %s)", console.Label(r.Name), r.ExitCell(), r.Host)})
 		}
 	}
 	return jobs, nil
 }
 
 func nothingOf(name string, kept *fslock.Logs) error {
-	text := fmt.Sprintf("nothing is kept here of what a job %q has printed; without a name, those are listed that printed anything", name)
+	text := fmt.Sprintf("no output of a job %q is stored here; \"multilock logs\" without a name lists the jobs with output", name)
 	if kept != nil {
 		if places := kept.Elsewhere(); len(places) > 0 {
 			text += ". The jobs of a batch printed into " + strings.Join(places, ", ")
@@ -246,7 +264,7 @@ func (f *following) more() error {
 
 func (f *following) close() {
 	if f.dir != nil {
-		_ = f.dir.Close() // a directory
+		_ = f.dir.Close() // directories have nothing to flush
 	}
 }
 

@@ -28,7 +28,7 @@ type metricsOptions struct {
 
 const metricsName = "metrics"
 
-// Metrics is the command "metrics".
+// Metrics prints metrics of jobs for Prometheus.
 func Metrics(e *Env) *cli.Command {
 	o := &metricsOptions{}
 	return &cli.Command{
@@ -36,19 +36,9 @@ func Metrics(e *Env) *cli.Command {
 		ArgsUsage: "[options]",
 		Usage:     "print numbers about jobs for Prometheus and node_exporter",
 		Description: `Prints runs, failures, durations, waits, lost locks, missed ticks, and what is
-overdue, for Prometheus. One host is enough: all tell the same.
+overdue, for Prometheus. Run it on one host: all hosts print the same.
 
-   * * * * *  multilock -d /shared metrics --textfile /var/lib/node/jobs.prom
-
-The numbers come from the group's history and results: also locks that were broken or
-refused, and when each job last succeeded. FILE is replaced in one step, so node_exporter
-never reads half of it. If several hosts do it, add them up nowhere. If it cannot be
-written anew, the old one stays, and its age shows (node_textfile_mtime_seconds).
-
-Each job is told by its name; all lists of "batch" together have the name "#jobs", and
-what is beyond 1000 names has "#others". The counters start with the history: they
-are set back when "clean --history" removes some, which Prometheus takes as a restart.
-The whole history is read each time.`,
+   * * * * *  multilock -d /shared metrics --textfile /var/lib/node/jobs.prom`,
 		Flags:  e.Flags("metrics", options.Values{"textfile": &o.textfile, "within": &o.within}),
 		Action: action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -87,7 +77,7 @@ type meter struct {
 	missing  []string
 }
 
-// read reads the history, the results and the names of held locks, as far as the source has them.
+// read reads the history, the results and the names of held locks, if the source has them.
 func (m *meter) read(ctx context.Context) error {
 	chronicle, hasHistory := source.Ability[source.Journal](m.src.Locks, source.TraitHistory)
 	if hasHistory {
@@ -109,7 +99,7 @@ func (m *meter) read(ctx context.Context) error {
 		m.missing = append(m.missing, console.Line(err.Error()))
 	}
 	for _, name := range names {
-		list.Held(name)
+		list.Held(name, 0)
 	}
 	w := watcher{src: m.src, expected: m.expected, list: list}
 	if err := w.look(ctx); err != nil {
@@ -143,7 +133,7 @@ func (m *meter) families(now time.Time) []show.Family {
 	group := map[string]string{"group": m.src.Place.Group}
 	if m.locks {
 		families = append(families, show.Family{
-			Name: "multilock_locks_held", Type: "gauge", Help: "Locks of the group that are held, or were by somebody who is dead.",
+			Name: "multilock_locks_held", Type: "gauge", Help: "Locks of the group that are held, or whose holder has died.",
 			Samples: []show.Sample{{Labels: group, Value: float64(m.held)}},
 		})
 	}
@@ -160,7 +150,7 @@ func (m *meter) families(now time.Time) []show.Family {
 	}
 	return append(families,
 		show.Family{
-			Name: "multilock_incomplete", Type: "gauge", Help: "How many things could not be read, so that these numbers lack them.",
+			Name: "multilock_unreadable", Type: "gauge", Help: "How many things could not be read, so that these numbers lack them.",
 			Samples: []show.Sample{{Labels: group, Value: float64(len(m.missing))}},
 		},
 		show.Family{
@@ -172,10 +162,10 @@ func (m *meter) families(now time.Time) []show.Family {
 // jobFamilies returns the metrics of jobs with --every or --once. Jobs that run only once are
 // included until they succeed.
 func (m *meter) jobFamilies() []show.Family {
-	alarm := show.Family{Name: "multilock_alarm", Type: "gauge", Help: "What multilock overdue says of a job: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."}
-	late := show.Family{Name: "multilock_overdue", Type: "gauge", Help: "1 if a job should have ended well by now, and has not; else 0."}
+	severity := show.Family{Name: "multilock_severity", Type: "gauge", Help: "The status of a job in multilock overdue: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."}
+	late := show.Family{Name: "multilock_late", Type: "gauge", Help: "1 if a job is late, else 0."}
 	due := show.Family{Name: "multilock_due_timestamp_seconds", Type: "gauge", Help: "When a job is to run next, or should have."}
-	well := show.Family{Name: "multilock_last_success_timestamp_seconds", Type: "gauge", Help: "When a job last ended well."}
+	well := show.Family{Name: "multilock_last_success_timestamp_seconds", Type: "gauge", Help: "When a job last succeeded."}
 	shown := map[string]bool{otherNames: true} // one value for several jobs would be meaningless
 	for _, job := range m.jobs {
 		labels := m.counts.labels(m.counts.label(job.Name))
@@ -189,7 +179,7 @@ func (m *meter) jobFamilies() []show.Family {
 		add := func(f *show.Family, value float64) {
 			f.Samples = append(f.Samples, show.Sample{Labels: labels, Value: value})
 		}
-		add(&alarm, float64(job.Alarm.Code()))
+		add(&severity, float64(job.Severity.Code()))
 		add(&late, job.IsLate())
 		if !job.Due.IsZero() {
 			add(&due, unixSeconds(job.Due))
@@ -198,7 +188,7 @@ func (m *meter) jobFamilies() []show.Family {
 			add(&well, unixSeconds(job.Succeeded))
 		}
 	}
-	return []show.Family{alarm, late, due, well}
+	return []show.Family{severity, late, due, well}
 }
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

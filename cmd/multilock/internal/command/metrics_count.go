@@ -11,7 +11,7 @@ import (
 // Each name makes a dozen time series, so their number is bounded.
 const (
 	maxNames   = 1000
-	chunkNames = "#jobs"   // all lists of batch together
+	chunkNames = "#jobs"   // for the lists of all batches
 	otherNames = "#others" // names beyond maxNames
 )
 
@@ -23,7 +23,7 @@ type counts struct {
 	// counted has the acquisitions whose end must not count as a run: a result was recorded, or the
 	// lock was broken or lost.
 	counted    map[[2]string]counted
-	chunks     map[string]source.Chunk // what was counted of each chunk, over all holders
+	chunks     map[string]source.Chunk // what was counted for each chunk, over all holders
 	remembered int                     // estimated bytes of both maps
 	overfull   bool                    // maxRemembered was exceeded
 }
@@ -49,7 +49,7 @@ func entrySize(texts []string) int {
 	return size
 }
 
-// counted says why an acquisition has already been counted.
+// counted is the reason why an acquisition has already been counted.
 type counted uint8
 
 const (
@@ -141,7 +141,7 @@ func (c *counts) mark(key [2]string, by counted) {
 	}
 }
 
-// forget ends an acquisition.
+// forget removes an acquisition that has ended.
 func (c *counts) forget(key [2]string) {
 	if c.counted[key] != 0 {
 		c.remembered -= entrySize(key[:])
@@ -209,15 +209,15 @@ func (c *counts) families() []show.Family {
 		}
 		families = append(families, f)
 	}
-	counter("multilock_runs_total", "Runs that came to an end: attempts at jobs, commands, and scripts under a lock.", func(n *count) int { return n.runs })
-	counter("multilock_failures_total", "Of these, those that failed, or whose lock was lost or broken.", func(n *count) int { return n.failures })
-	counter("multilock_losses_total", "Locks that were lost while they were held.", func(n *count) int { return n.losses })
-	counter("multilock_breaks_total", "Locks that somebody else broke, mostly because their holder had died.", func(n *count) int { return n.breaks })
-	counter("multilock_refusals_total", "Refusals that are in the history (run --fail-after).", func(n *count) int { return n.refusals })
+	counter("multilock_runs_total", "Runs that have finished: attempts at jobs, commands, and scripts under a lock.", func(n *count) int { return n.runs })
+	counter("multilock_runs_failed_total", "Of these, those that failed, or whose lock was lost or broken.", func(n *count) int { return n.failures })
+	counter("multilock_locks_lost_total", "Locks that were lost while they were held.", func(n *count) int { return n.losses })
+	counter("multilock_locks_broken_total", "Locks that another process broke, mostly because their holder had died.", func(n *count) int { return n.breaks })
+	counter("multilock_not_acquired_total", "Acquisitions that failed because another process held the lock, as far as the history has them (run --fail-after).", func(n *count) int { return n.refusals })
 	counter("multilock_missed_ticks_total", "Ticks of --every that went without a run.", func(n *count) int { return n.missed })
 	return append(families,
 		c.summary("multilock_run_duration_seconds", "How long runs took.", func(n *count) (time.Duration, int) { return n.ran, n.timed }),
-		c.summary("multilock_wait_seconds", "How long locks were waited for.", func(n *count) (time.Duration, int) { return n.waited, n.waits }),
+		c.summary("multilock_waited_seconds", "How long locks were waited for.", func(n *count) (time.Duration, int) { return n.waited, n.waits }),
 		c.lastDuration())
 }
 

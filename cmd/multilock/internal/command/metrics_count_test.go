@@ -14,7 +14,7 @@ import (
 
 func code(n int) *int { return &n }
 
-// However many chunks and acquisitions a history names, they take a limited amount of memory.
+// Memory is bounded, however many chunks and acquisitions a history names.
 func TestCountsTakeLimitedMemory(t *testing.T) {
 	c := newCounts("g")
 	long := strings.Repeat("x", 1000)
@@ -25,7 +25,7 @@ func TestCountsTakeLimitedMemory(t *testing.T) {
 	require.True(t, c.overfull)
 	require.Less(t, len(c.chunks)+len(c.counted), 130_000)
 	many := newCounts("g")
-	for n := range 200_000 { // those that end are forgotten
+	for n := range 200_000 { // those that end are removed
 		token := fmt.Sprint(n, long)
 		many.add(source.Event{What: source.EventCommitted, Name: "x", Token: token, Exit: code(0)})
 		many.add(source.Event{What: source.EventReleased, Name: "x", Token: token, Exit: code(0)})
@@ -34,11 +34,11 @@ func TestCountsTakeLimitedMemory(t *testing.T) {
 	require.Equal(t, 200_000, many.jobs["x"].runs)
 }
 
-// One run is counted once, however many events tell of it.
+// A run counts once, however many events describe it.
 func TestCountsOfRuns(t *testing.T) {
 	const held = 3 * time.Second
 	acquired := source.Event{What: source.EventAcquired, Name: "x", Token: "t", Waited: time.Second}
-	toldAgain := map[string]int{"lost": 1, "crashed, refused": 1} // perhaps, by another host
+	toldAgain := map[string]int{"lost": 1, "crashed, refused": 1} // possibly by another host
 	for name, c := range map[string]struct {
 		events []source.Event
 		want   count
@@ -113,7 +113,7 @@ func TestCountsOfRuns(t *testing.T) {
 	}
 }
 
-// The result of a chunk is recorded again and again, also by who takes it over.
+// The result of a chunk is recorded repeatedly, also by a host that takes over the chunk.
 func TestCountsOfChunks(t *testing.T) {
 	counts := newCounts("g")
 	for _, c := range []struct {
@@ -126,14 +126,14 @@ func TestCountsOfChunks(t *testing.T) {
 	require.Equal(t, 12, counts.jobs["#jobs"].runs)
 	require.Equal(t, 1, counts.jobs["#jobs"].failures)
 
-	// A chunk that records its attempts counts each of them, with its duration.
+	// If a chunk records its attempts, each of them counts, with its duration.
 	for _, c := range []source.Chunk{{Done: 2, Failed: 1, Attempts: 6, Ran: 4}, {Done: 3, Failed: 1, Attempts: 8, Ran: 5.5}} {
 		counts.add(source.Event{What: source.EventCommitted, Name: "#jobs-13-16", Token: "v", Exit: code(0), Attempt: 1, Chunk: &c})
 	}
 	require.Equal(t, count{runs: 12 + 8, failures: 1 + 5, ran: 5500 * time.Millisecond, timed: 8}, *counts.jobs["#jobs"])
 }
 
-// Slots are of one name, and more names than a monitoring system bears are of none.
+// Slots share a name, and names beyond the limit for a monitoring system share another.
 func TestCountsOfManyNames(t *testing.T) {
 	counts := newCounts("g")
 	for i := range 2000 {
@@ -146,7 +146,7 @@ func TestCountsOfManyNames(t *testing.T) {
 	require.True(t, counts.crowded)
 }
 
-// The slots of a name, the readers of a lock, and all lists are one job each.
+// The slots of a name, the readers of a lock, and all lists each count as one job.
 func TestNamesUnderWhichJobsAreCounted(t *testing.T) {
 	for lock, job := range map[string]string{
 		"nightly": "nightly", "gpu#slot-3": "gpu", "db.shared": "db.shared", multilock.ReaderName("db.shared", 2): "db.shared",

@@ -18,8 +18,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Prometheus can read the metrics whatever the names are, gets them back, and no number twice:
-// it, and node_exporter, refuse all of a text in which two series are the same.
+// Prometheus can parse the metrics with any names, reads the same names, and no series twice. Prometheus and
+// node_exporter reject a text with duplicate series as a whole.
 func FuzzMetrics(f *testing.F) {
 	for _, names := range [][3]string{
 		{".locks", "a", "b"}, {"a \"b\"\\", "new\nline", "cr\r"}, {"\xff", "a\xff", "a\xfe"}, {"g", "a\xff\xff", "a\ufffd"}, {"g", "x#slot-1", "x"},
@@ -35,7 +35,7 @@ func FuzzMetrics(f *testing.F) {
 		}
 		for _, name := range names {
 			m.counts.add(source.Event{What: source.EventReleased, Name: name, Token: "t", Held: time.Duration(held)})
-			if _, chunk := joblist.ParseChunkName(name); !chunk { // as the watcher has it
+			if _, chunk := joblist.ParseChunkName(name); !chunk { // as the watcher does
 				m.jobs = append(m.jobs, show.OverdueJob{Name: name})
 			}
 		}
@@ -47,7 +47,7 @@ func FuzzMetrics(f *testing.F) {
 			switch s.name {
 			case "multilock_runs_total":
 				runs += s.value
-			case "multilock_alarm":
+			case "multilock_severity":
 				alarms[s.labels["name"]] = true
 			}
 		}
@@ -66,8 +66,8 @@ type series struct {
 	value  float64
 }
 
-// readMetrics reads the text format of Prometheus as its definition has it, and requires that no
-// series is there twice. It knows nothing of how the text was made.
+// readMetrics parses the Prometheus text format by its specification, independently of the code that writes
+// it, and requires unique series.
 func readMetrics(t *testing.T, text string) (all []series) {
 	t.Helper()
 	line := regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?s:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$`)

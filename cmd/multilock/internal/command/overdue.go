@@ -24,67 +24,48 @@ type overdueOptions struct {
 
 const overdueName = console.MonitorCommand
 
-// Overdue tells which jobs have not run as they should.
+// Overdue reports jobs that are late or have failed.
 func Overdue(e *Env) *cli.Command {
 	o := &overdueOptions{}
 	asked := action(e, &o.common, nil, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) })
 	return &cli.Command{
 		Name:      overdueName,
-		Usage:     "tell which jobs are late or have failed, for Nagios",
+		Usage:     "report jobs that are late or have failed, for Nagios",
 		ArgsUsage: "[options] [NAME...]",
-		Description: `Tells which jobs of "run --every" and "run --once" are late or have failed. Any
-host can ask. Its exit codes are those of Nagios plugins, not of other commands:
-0 all is well, 1 warning, 2 critical, 3 it cannot be told.
+		Description: `Reports which jobs of "run --every" and "run --once" are late or have failed. It
+works from any host. Its exit codes are those of Nagios plugins, not of other
+commands: 0 OK, 1 warning, 2 critical, 3 unknown.
 
    multilock -d /shared overdue                all jobs of the group
    multilock -d /shared overdue nightly --within 2h
-   multilock -d /shared overdue -q             prints only if not all is well
+   multilock -d /shared overdue -q             prints only if there is a problem
    multilock -d /shared overdue backup --expect-every 1d
 
-A host can ask on which no job runs: so the watcher does not die with the cron that it
-watches. Looking changes nothing. How often a job runs its results tell. It is late when its next run has not ended
-well --within so long after its tick; without --within that is half the time between
-two ticks, after which a tick without a run is missed for good. A job that is
-running, and began in time, has until the tick after. Times are by the clock of the
-file server; who may not write there, and so cannot ask it, goes by his own.
+     0  OK: all jobs have succeeded, are not due, or are running in time
+     1  WARNING: a job failed and will be retried, or is late and running
+     2  CRITICAL: a job is late, or has failed permanently
+     3  UNKNOWN: no such job, nothing readable, or wrong usage
 
-A job whose first run has not ended is known by its lock, and late in the same way; one
-of --once if it runs for longer than --within, and without that when its holder has died.
-NAME is for a job that must exist: if it never ran, there is nothing else to know it by.
---expect-every is for jobs that run without --every, and for "acquire": such a job is to
-end well once in a DURATION, as the history tells.
-A job that was given up is late for ever, until "multilock clean --results NAME". Who
-does that with the last one takes the check away, too: with no job left that is UNKNOWN.
-The jobs of "batch" are not looked at; it says itself which have failed.
-
-Who watches as another user (nagios) says whose records to believe: --trust USER.
-
-Exit codes, which are those of Nagios plugins, and NOT those of other commands:
-     0  OK: all have ended well, are not due, or are running in time
-     1  WARNING: a job failed and will be tried again, or is late and running
-     2  CRITICAL: a job is late, or has failed for good
-     3  UNKNOWN: it cannot be told (no such job, nothing readable, usage)
-Of several jobs the worst counts: 2, then 3, then 1. The first line says it all.`,
+The worst of several jobs counts: 2, then 3, then 1. The first line is a summary.`,
 		Flags:  e.Flags("overdue", options.Values{"within": &o.within, "expect-every": &o.expected}),
 		Action: func(c *cli.Context) error { return o.conclude(e, asked(c)) },
 	}
 }
 
-// overdueReport is what "overdue --json" prints.
+// overdueReport is the output of "overdue --json".
 type overdueReport struct {
-	Base  string            `json:"base"`
-	Group string            `json:"group"`
-	Alarm show.Alarm        `json:"alarm"`
-	Exit  int               `json:"exit"`
-	Jobs  []show.OverdueJob `json:"jobs"`
-	// Done counts the jobs of --once that have ended well; they are not in Jobs unless they
-	// were asked for.
+	Base     string            `json:"base"`
+	Group    string            `json:"group"`
+	Severity show.Severity     `json:"severity"`
+	Exit     int               `json:"exit"`
+	Jobs     []show.OverdueJob `json:"jobs"`
+	// Done counts the jobs of --once that have succeeded. Jobs has them only if they were named.
 	Done int `json:"done"`
-	// OwnClock says that the times were judged by this host's clock, for the source's could
-	// not be read.
-	OwnClock bool     `json:"own_clock,omitempty"`
-	Missing  []string `json:"missing,omitempty"`
-	Error    string   `json:"error,omitempty"`
+	// OwnClock means that times were compared with this host's clock, because the source's clock could not be
+	// read.
+	OwnClock   bool     `json:"own_clock,omitempty"`
+	Unreadable []string `json:"unreadable,omitempty"`
+	Error      string   `json:"error,omitempty"`
 }
 
 func (o *overdueOptions) run(ctx context.Context, e *Env, src *place.Source) error {
@@ -101,54 +82,65 @@ func (o *overdueOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	if len(w.jobs)+w.done == 0 {
-		return fmt.Errorf("no job has run by --every or --once in %s, or the results of all are forgotten; check -d and -g, name the jobs that should have run, or take this check away with the last job", src.Where())
+		return fmt.Errorf("no job has a result of --every or --once in %s; check -d and -g, name the jobs that should have run, or remove this check if there are no jobs any more", src.Where())
 	}
-	alarm := show.Worst(w.jobs)
+	w.findLogs(ctx)
+	severity := show.Worst(w.jobs)
 	report := overdueReport{
-		Base: src.Place.Public(), Group: src.Place.Group, Alarm: alarm, Exit: alarm.Code(), Jobs: w.jobs, Done: w.done, OwnClock: w.ownClock, Missing: w.missing,
+		Base: src.Place.Public(), Group: src.Place.Group, Severity: severity, Exit: severity.Code(), Jobs: w.jobs, Done: w.done, OwnClock: w.ownClock, Unreadable: w.missing,
 	}
 	if err := o.tell(e, report); err != nil {
 		return err
 	}
-	if alarm == show.AlarmOK {
+	if severity == show.SeverityOK {
 		return nil
 	}
-	return &console.ToldError{Code: alarm.Code()}
+	return &console.ToldError{Code: severity.Code()}
 }
 
 func (o *overdueOptions) tell(e *Env, r overdueReport) error {
 	switch {
 	case o.JSON:
 		return e.PrintJSON(r)
-	case o.Quiet && r.Alarm == show.AlarmOK:
+	case o.Quiet && r.Severity == show.SeverityOK:
 		return nil
 	}
-	if err := e.Print("%s\n", r.line()); err != nil || o.Quiet {
+	if err := e.Print("%s\n", r.line()); err != nil {
 		return err
 	}
-	warnOf(e, len(r.Missing), func(i int) string { return r.Missing[i] })
+	for _, job := range r.Jobs {
+		if job.Log != "" {
+			if err := e.Print("output of %s: %s\n", console.Label(job.Name), job.Log); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Quiet {
+		return nil
+	}
+	warnOf(e, len(r.Unreadable), func(i int) string { return r.Unreadable[i] })
 	if len(r.Jobs) == 0 {
 		return nil
 	}
 	return show.OverdueTable(e.Env, r.Jobs)
 }
 
-// line is what a monitor shows, with the numbers behind a bar that it may draw. A bar in a
-// name would begin the numbers.
+// line formats a monitor's line, with performance data behind the bar. A bar in a name would start the
+// performance data.
 func (r overdueReport) line() string {
 	late, failed, unknown := show.OverdueSum(r.Jobs)
 	text := plural(len(r.Jobs)+r.Done, "job")
 	if troubled := show.Troubled(r.Jobs); troubled != "" {
 		text += ": " + troubled
 	}
-	return monitorLine(r.Alarm, text) + fmt.Sprintf(" | jobs=%d late=%d failed=%d unknown=%d", len(r.Jobs)+r.Done, late, failed, unknown)
+	return monitorLine(r.Severity, text) + fmt.Sprintf(" | jobs=%d late=%d failed=%d unknown=%d", len(r.Jobs)+r.Done, late, failed, unknown)
 }
 
-func monitorLine(alarm show.Alarm, text string) string {
-	return "OVERDUE " + strings.ToUpper(string(alarm)) + " - " + strings.ReplaceAll(text, "|", "/")
+func monitorLine(severity show.Severity, text string) string {
+	return "OVERDUE " + strings.ToUpper(string(severity)) + " - " + strings.ReplaceAll(text, "|", "/")
 }
 
-// conclude makes of whatever went wrong what a monitor understands: that nobody knows.
+// conclude reports any other error to the monitor as status unknown.
 func (o *overdueOptions) conclude(e *Env, err error) error {
 	if err == nil || errors.As(err, new(*console.ToldError)) || errors.As(err, new(*console.SignalError)) {
 		return err
@@ -158,10 +150,10 @@ func (o *overdueOptions) conclude(e *Env, err error) error {
 	var printed error
 	if o.JSON {
 		printed = e.PrintJSON(overdueReport{
-			Base: o.Public(), Group: o.Group, Alarm: show.AlarmUnknown, Exit: told.Code, Jobs: []show.OverdueJob{}, Error: text,
+			Base: o.Public(), Group: o.Group, Severity: show.SeverityUnknown, Exit: told.Code, Jobs: []show.OverdueJob{}, Error: text,
 		})
 	} else {
-		printed = e.Print("%s\n", monitorLine(show.AlarmUnknown, text))
+		printed = e.Print("%s\n", monitorLine(show.SeverityUnknown, text))
 	}
 	if printed != nil {
 		return &console.CodedError{Code: told.Code, Text: text, Err: err}

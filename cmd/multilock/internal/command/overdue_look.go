@@ -20,21 +20,21 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// watcher judges the jobs of a group, or those of some names.
+// watcher judges the jobs of a group, or the named ones.
 type watcher struct {
 	src      *place.Source
-	names    []string // none: all that have a result
+	names    []string // empty: all jobs with a result
 	expected lockgroup.Expectation
-	list     *survey.List // takes the results into account; may be nil
+	list     *survey.List // counts the results for the list's progress; may be nil
 
-	chunks   []string // the names of the results of chunks, which are not read
+	chunks   []string // names of results of chunks, which are not read
 	jobs     []show.OverdueJob
-	ownClock bool // this host's clock was used, since the source's could not be read
+	ownClock bool // this host's clock was used, because the source's could not be read
 	done     int  // unnamed --once jobs that have succeeded
 
 	mu      sync.Mutex // guards done and missing while results are read
-	missing []string   // what could not be read, in words
-	// held are the locks of jobs whose first run has not ended, by their names.
+	missing []string   // descriptions of what could not be read
+	// held are the locks of jobs whose first run has not ended, by name.
 	held map[string]multilock.Sighting
 }
 
@@ -45,10 +45,10 @@ func (w *watcher) misses(format string, args ...any) {
 	w.missing = append(w.missing, console.Harmless(fmt.Sprintf(format, args...)))
 }
 
-// look reads the results and the time, and inspects the locks of the jobs with which something
-// is wrong.
+// look reads the results and the time, and inspects the locks of the jobs that have a problem.
 func (w *watcher) look(ctx context.Context) error {
-	held, err := bounded.Call(ctx, w.src.Locks.Names) // before the results: a job in neither has not begun
+	// Before the results: a job that is in neither has not started.
+	held, err := bounded.Call(ctx, w.src.Locks.Names)
 	if err != nil {
 		w.misses("which locks are held cannot be read: %v", err)
 	}
@@ -73,9 +73,9 @@ func (w *watcher) look(ctx context.Context) error {
 	return w.tell(ctx, names, status)
 }
 
-// judge judges a job by its last result, or by the lock of its first run. A job that runs once
-// and for all, for as long as it takes, has failed when its holder is dead; one look cannot tell
-// whether a silent holder is.
+// judge judges a job by its last result, or by the lock of its first run. A job of --once may run for any
+// time, so it has failed only if its holder is dead. A single inspection cannot decide that for a holder
+// without heartbeats.
 func (w *watcher) judge(now time.Time, name string, last *multilock.Result) lockgroup.JobStatus {
 	first := w.held[name]
 	every := first.Record.Holder.Every
@@ -86,14 +86,14 @@ func (w *watcher) judge(now time.Time, name string, last *multilock.Result) lock
 	switch {
 	case every != source.EveryOnce || s.State == lockgroup.JobLate:
 	case first.State == multilock.StateDead:
-		s.State, s.Why = lockgroup.JobRetry, "its first run died; whoever comes next runs it again"
+		s.State, s.Why = lockgroup.JobRetry, "its first run died; the next host that tries runs it again"
 	case first.State != multilock.StateHeld:
-		s.State, s.Why = lockgroup.JobUnknown, "its first run is silent: it died, or is cut off; \"multilock break\" finds out"
+		s.State, s.Why = lockgroup.JobUnknown, "its first run has sent no heartbeat: it died, or its host is cut off; \"multilock break\" finds out"
 	}
 	return s
 }
 
-// toRead are the names of the jobs, sorted. Chunks are parts of a batch's list, and left out.
+// toRead returns the names of the jobs, sorted. It leaves out chunks, which are parts of a batch's list.
 func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 	if len(w.names) > 0 {
 		return w.names, nil
@@ -112,9 +112,8 @@ func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 	}), err
 }
 
-// addFirst adds the jobs whose first run has not ended: they are held and have no result, and
-// their locks record how often they are to run. A job that is free by now has a result, or is
-// dropped later.
+// addFirst adds the jobs whose first run has not ended: they are held, have no result, and their locks record
+// how often they run. A job that is free by now has a result, or is dropped later.
 func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	all := len(w.names) == 0
 	held = slices.DeleteFunc(held, func(name string) bool {
@@ -123,7 +122,8 @@ func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	})
 	seen := make([]multilock.Sighting, len(held))
 	show.InParallel(len(held), func(i int) {
-		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.StalePolicy{}) // on an error it counts as free
+		// If it fails, the lock counts as free.
+		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.StalePolicy{})
 	})
 	w.held = map[string]multilock.Sighting{}
 	for i, name := range held {
@@ -154,8 +154,8 @@ func (w *watcher) dropUnknown(names []string, results []*multilock.Result) (kept
 	return kept, of
 }
 
-// read reads the results of these names. It returns nil for a name without a result, and for a
-// job that is only counted. A result that cannot be read is Foreign.
+// read reads the results of the named jobs. It returns nil for a job without a result, and for a job that is
+// only counted. A result that cannot be read is Foreign.
 func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result, error) {
 	found := make([]*multilock.Result, len(names))
 	ledger, ok := source.Ability[source.Ledger](w.src.Locks, source.TraitResults)
@@ -167,7 +167,7 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 		if len(w.names) == 0 && w.expected.Every == 0 && r.OK() && r.Tick.IsZero() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.done++ // a large group mostly has such jobs, so their results are not kept
+			w.done++ // a large group mostly has such jobs, so their results are not stored
 			return
 		}
 		found[i] = &r
@@ -175,8 +175,8 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 	return found, ctx.Err()
 }
 
-// now reads the source's clock if a tick has to be judged by it. Reading it takes the right to
-// write; without that right this host's clock is used.
+// now reads the source's clock if a tick must be compared with it. That requires permission to write; without
+// it, now returns this host's time.
 func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Time {
 	clock, ok := source.Ability[source.Timekeeper](w.src.Locks, source.TraitOneClock)
 	if !ok || len(w.held) == 0 && !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
@@ -185,7 +185,7 @@ func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Tim
 	now, err := bounded.Call(ctx, clock.Now)
 	w.ownClock = err != nil
 	if w.ownClock && !errors.Is(err, fs.ErrPermission) {
-		w.misses("the clock of the file server cannot be read, this host's is believed: %v", err)
+		w.misses("the clock of the file server cannot be read, this host's clock is used: %v", err)
 	}
 	if w.ownClock {
 		return time.Now()
@@ -193,8 +193,8 @@ func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Tim
 	return now
 }
 
-// recall reads the history for jobs that are expected, and whose results have no success in
-// time: jobs that run without --every have no result.
+// recall reads the history for jobs that are expected, and whose results have no recent success: jobs that
+// run without --every have no result.
 func (w *watcher) recall(ctx context.Context, now time.Time, names []string, status []lockgroup.JobStatus) error {
 	if w.expected.Every == 0 || !slices.ContainsFunc(status, unlikeWell) {
 		return nil
@@ -224,8 +224,8 @@ func (w *watcher) recall(ctx context.Context, now time.Time, names []string, sta
 	return nil
 }
 
-// memory is how much of the history is read: twice what is expected, and at least a week, so
-// that a late job is known to have run at all.
+// memory is the period of the history to read: twice the expected period, and at least a week, so that a late
+// job is known to have run at all.
 func (w *watcher) memory() time.Duration {
 	const week = 7 * 24 * time.Hour
 	return max(2*(w.expected.Every+w.expected.Within), week)
@@ -233,8 +233,7 @@ func (w *watcher) memory() time.Duration {
 
 func unlikeWell(s lockgroup.JobStatus) bool { return s.State != lockgroup.JobWell }
 
-// jobNamed is the name of the job that runs under a lock, which may be that of a slot or of a
-// reader.
+// jobNamed returns the name of the job that runs under a lock, which may be the lock of a slot or a reader.
 func jobNamed(lock string) string {
 	if name, _, slotted := lockgroup.ParseSlotName(lock); slotted {
 		return name
@@ -245,7 +244,7 @@ func jobNamed(lock string) string {
 	return lock
 }
 
-// tell inspects the locks of the jobs, and keeps what is to be shown.
+// tell inspects the locks of the jobs, and adds the jobs to the report.
 func (w *watcher) tell(ctx context.Context, names []string, status []lockgroup.JobStatus) error {
 	running := make([]*show.Lock, len(names))
 	show.InParallel(len(names), func(i int) {
@@ -259,6 +258,20 @@ func (w *watcher) tell(ctx context.Context, names []string, status []lockgroup.J
 		w.jobs = append(w.jobs, show.OverdueOf(name, s, running[i]))
 	}
 	return ctx.Err()
+}
+
+// findLogs finds the output of critical jobs.
+func (w *watcher) findLogs(ctx context.Context) {
+	show.InParallel(len(w.jobs), func(i int) {
+		job := &w.jobs[i]
+		if job.Severity != show.SeverityCritical {
+			return
+		}
+		kept, err := bounded.Call(ctx, func(context.Context) (bool, error) { return hasCaptured(w.src, job.Name) })
+		if err == nil && kept {
+			job.Log = w.src.Place.Printed(job.Name)
+		}
+	})
 }
 
 // holder returns the live holder of the job's lock, nil if the lock is not held.

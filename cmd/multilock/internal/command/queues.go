@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// foreseeTickets says which places in queues would be given up.
+// foreseeTickets adds the tickets that would be deleted.
 func (r *cleanReport) foreseeTickets(ctx context.Context, src *place.Source) error {
 	queues, err := show.Queues(ctx, src, nil)
 	for _, q := range queues {
@@ -23,8 +23,8 @@ func (r *cleanReport) foreseeTickets(ctx context.Context, src *place.Source) err
 	return err
 }
 
-// clearTickets removes what the dead have left of their places in queues. Who waits passes
-// over them, but where nobody waits any more they would stay.
+// clearTickets deletes the tickets of dead waiters. Live waiters pass over them, but without live waiters
+// they would stay.
 func (r *cleanReport) clearTickets(ctx context.Context, src *place.Source) error {
 	lister, ok := source.Ability[source.QueueLister](src.Locks, source.TraitQueue)
 	if !ok {
@@ -58,7 +58,7 @@ func (r *cleanReport) clearQueue(ctx context.Context, src source.Queueing, name 
 		err = errors.Join(err, r.addTicket(name, tickets[i], seen, failed))
 		return nil
 	})
-	_, failed := queue.Vacant(ctx) // an empty one goes
+	_, failed := queue.Vacant(ctx) // this removes an empty queue
 	return errors.Join(err, failed)
 }
 
@@ -70,27 +70,25 @@ func (r *cleanReport) addTicket(queue, ticket string, seen multilock.Sighting, e
 		r.Tickets = append(r.Tickets, l)
 	case errors.Is(err, multilock.ErrHeld), errors.Is(err, multilock.ErrFree):
 	default:
-		r.Failed = append(r.Failed, err.Error())
+		r.Errors = append(r.Errors, err.Error())
 		return err
 	}
 	return nil
 }
 
-// examineQueues finds places in queues whose waiters seem to be dead.
+// examineQueues finds tickets whose waiters seem to be dead.
 func (r *DoctorReport) examineQueues(ctx context.Context, src *place.Source) {
 	queues, err := show.Queues(ctx, src, nil)
 	if err != nil {
-		r.Findings = append(r.Findings, source.Finding{Subject: "queue", Severity: source.SeverityWarning, Text: show.Explain(err)})
+		r.Findings = append(r.Findings, source.Warning("queue", show.Explain(err), ""))
 	}
 	for _, q := range queues {
 		abandoned := q.Abandoned()
 		if len(abandoned) == 0 {
 			continue
 		}
-		r.Findings = append(r.Findings, source.Finding{
-			Subject: "queue", Severity: source.SeverityWarning,
-			Text:   fmt.Sprintf("in the line for lock %s are %d places whose waiters seem to be dead, such as %s (%s)", console.Label(q.Name), len(abandoned), abandoned[0].Holder(), abandoned[0].Why),
-			Advice: "who waits passes over them, once that is sure; to remove them: " + src.Place.Command("clean"),
-		})
+		r.Findings = append(r.Findings, source.Warning("queue",
+			fmt.Sprintf("%d waiters in the queue for lock %s seem to be dead, such as %s (%s)", len(abandoned), console.Label(q.Name), abandoned[0].Holder(), abandoned[0].Why),
+			"other waiters pass them once that is certain; to remove them: "+src.Place.Command("clean")))
 	}
 }

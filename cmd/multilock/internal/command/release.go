@@ -20,16 +20,23 @@ type releaseOptions struct {
 	token string
 }
 
-// Release gives back what acquire took.
+// releaseReport is the output of "release --json".
+type releaseReport struct {
+	Name  string `json:"name"`
+	Group string `json:"group"`
+	Token string `json:"token"`
+}
+
+// Release releases a lock of acquire.
 func Release(e *Env) *cli.Command {
 	o := &releaseOptions{}
 	return &cli.Command{
 		Name:      "release",
-		Usage:     "give back a lock that acquire took",
+		Usage:     "release a lock of acquire",
 		ArgsUsage: "--token TOKEN NAME",
-		Description: `Gives back the lock, or the part in a shared one, that "multilock acquire" took,
-from whatever host. If it is not held with this token any more, nothing is
-changed and the exit code is 122: the lock was lost.`,
+		Description: `Releases the lock, or the share of it, that "multilock acquire" acquired, from any
+host. If it is not held with this token any more, nothing changes and the exit
+code is 122: the lock was lost.`,
 		Flags:  e.Flags("release", options.Values{"token": &o.token}),
 		Action: action(e, &o.common, func(c *cli.Context) error { return o.readName(c, "each has a token of its own") }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -39,22 +46,22 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if err := src.Require("release", source.TraitPromptRelease, source.TraitNamedHolder); err != nil {
 		return err
 	}
-	before := time.Now() // when nobody else could have it yet
+	before := time.Now() // before any other process could acquire it
 	seen, err := o.release(ctx, src)
 	switch {
 	case errors.Is(err, multilock.ErrFree):
-		return &multilock.LostError{Name: o.Name, Err: errors.New("nobody holds it any more")}
+		return &multilock.LostError{Name: o.Name, Err: errors.New("it is not held any more")}
 	case errors.Is(err, multilock.ErrHeld):
 		return &multilock.LostError{Name: o.Name, Err: fmt.Errorf("it is %s", console.HeldBy(seen))}
 	case err != nil:
 		return err
 	}
-	_ = src.Note(ctx, source.Event{ // the lock is released, written down or not
+	_ = src.Note(ctx, source.Event{ // an error is ignored: the lock is released in any case
 		Time: before, What: source.EventReleased, Name: seen.Record.Name, Token: o.token, By: src.Self, User: o.User,
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.JSON {
-		return e.PrintJSON(map[string]string{"name": o.Name, "group": o.Group, "released": o.token})
+		return e.PrintJSON(releaseReport{o.Name, o.Group, o.token})
 	}
 	if o.Verbose {
 		e.Say("released lock %q", o.Name)
@@ -62,7 +69,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	return nil
 }
 
-// release frees the lock that has the token. In one that can be shared it may be a reader's.
+// release releases the lock with the token. A shareable lock may have it as a reader's token.
 func (o *releaseOptions) release(ctx context.Context, src *place.Source) (multilock.Sighting, error) {
 	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.BreakOptions{Token: o.token, Alive: true})
 	if !multilock.Shareable(o.Name) || !errors.Is(err, multilock.ErrFree) && !errors.Is(err, multilock.ErrHeld) {

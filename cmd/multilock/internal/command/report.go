@@ -23,27 +23,21 @@ type reportOptions struct {
 	title  string
 	output string
 	logs   string
+	all    bool
+	now    time.Time
 }
 
-// Report is the command "report".
+// Report writes a web page of runs and failures.
 func Report(e *Env) *cli.Command {
 	o := &reportOptions{}
 	return &cli.Command{
 		Name:      "report",
 		ArgsUsage: "[options] -o FILE",
-		Usage:     "make a web page of what ran where, and what failed",
+		Usage:     "make a web page of runs and failures",
 		Description: `Makes a web page (one file) of what ran where and when, and what failed.
 
-   multilock -d /shared -g convert report -o convert.html
-
-The page has a timeline of all jobs of the group on all hosts, with attempts, failures,
-lost locks and locks that were cleared, and a list to search. It loads nothing; it can
-be mailed, or opened from a disk. It comes from the group's history, from the results of its jobs, and from the locks
-that are held now; nothing is changed. The times are those of the hosts that wrote
-them. FILE is replaced in one step, so it can lie where a web server finds it. A link is
-followed, and a pipe or a device written to, only where nobody else can have put it.
-With --json, the same as JSON.`,
-		Flags: e.Flags("report", options.Values{"output": &o.output, "since": &o.since, "logs": &o.logs, "title": &o.title}),
+   multilock -d /shared -g convert report -o convert.html`,
+		Flags: e.Flags("report", options.Values{"output": &o.output, "since": &o.since, "logs": &o.logs, "title": &o.title, "all": &o.all}),
 		Action: action(e, &o.common, func(*cli.Context) error { return o.check(e) },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -53,27 +47,39 @@ func (o *reportOptions) check(e *Env) error {
 	if o.output == "" && !o.JSON && console.IsTerminal(e.Stdout) {
 		return console.Usagef("report", "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
 	}
+	if o.all && (o.output == "-" || o.output == "/dev/stdout") {
+		return console.Usagef("report", "--all makes several pages: name a directory with -o DIRECTORY")
+	}
 	return nil
 }
 
 func (o *reportOptions) run(ctx context.Context, e *Env, src *place.Source) error {
-	var since time.Time
-	now := time.Now()
-	if o.since.Given {
-		since = now.Add(-o.since.Value)
+	o.now = time.Now()
+	if o.all {
+		return o.runAll(ctx, e, src)
 	}
-	in, err := readReport(ctx, src.Locks, since)
+	t, err := o.timeline(ctx, e, src)
 	if err != nil {
 		return err
 	}
-	in.Base, in.Group, in.Made, in.Since = o.Public(), o.Group, now.UTC(), since.UTC()
-	if o.IsFiles() {
-		in.Base = place.Absolute(o.Base)
+	return o.write(e, t)
+}
+
+// timeline reads the group's history, locks and results.
+func (o *reportOptions) timeline(ctx context.Context, e *Env, src *place.Source) (*report.Timeline, error) {
+	var since time.Time
+	if o.since.Given {
+		since = o.now.Add(-o.since.Value)
 	}
-	in.Title = cmp.Or(o.title, o.Group, in.Base)
-	timeline := report.Build(in)
-	o.findLogs(src, timeline)
-	return o.write(e, timeline)
+	in, err := readReport(ctx, src.Locks, since)
+	if err != nil {
+		return nil, err
+	}
+	in.Base, in.Group, in.Made, in.Since = o.Public(), src.Place.Group, o.now.UTC(), since.UTC()
+	in.Title = cmp.Or(o.title, in.Group, in.Base)
+	t := report.Build(in)
+	o.findLogs(e, src, t)
+	return t, nil
 }
 
 // write writes the report, and prints a summary.

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/cmd/multilock/report"
@@ -21,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What the page says about incomplete sources.
+// Remarks on the page about incomplete sources.
 const (
 	noHistory = "this source keeps no history: only the last result of each job is shown, and what is held now"
 	noResults = "this source keeps no results: how a job ended is known from the history alone"
@@ -62,7 +61,7 @@ func readHistory(ctx context.Context, src multilock.Source, since time.Time, in 
 		if err != nil {
 			return err
 		}
-		if e.Chunk == nil { // the results of chunks say more
+		if e.Chunk == nil { // the results of chunks have the details
 			last.add(e)
 		}
 	}
@@ -70,7 +69,7 @@ func readHistory(ctx context.Context, src multilock.Source, since time.Time, in 
 		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events()[0].Time.Local().Format(time.DateTime)))
 	}
 	in.Events = last.events()
-	for i := range in.Events { // hosts write their own time zones
+	for i := range in.Events { // hosts record their own time zones
 		in.Events[i].Time = in.Events[i].Time.UTC()
 	}
 	return nil
@@ -139,19 +138,23 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	}
 	for _, h := range in.Held {
 		if h.Sighting.State != multilock.StateDead {
-			list.Held(h.Name)
+			list.Held(h.Name, h.Sighting.Age)
 		}
 	}
 	var unlisted, troubled atomic.Int64
-	survey.Results(ctx, ledger, unread, survey.Summaries, func(i int, r multilock.Result) {
+	in.Timing = &report.Timing{}
+	chunks := keptChunks{timing: in.Timing, since: since}
+	survey.Results(ctx, ledger, unread, nil, func(i int, r multilock.Result) {
 		list.Result(r)
 		switch {
 		case r.Foreign == "" && r.Start.Add(r.Duration).Before(since):
 		case brief && r.Chunk == nil && r.OK() && r.Output == "" && !shown[r.Name]:
 			unlisted.Add(1)
+			in.Timing.Add(r)
 		case brief && r.Chunk == nil && !shown[r.Name] && troubled.Add(1) > maxTroubled:
 		default:
 			found[i] = &r
+			chunks.keep(&r)
 		}
 	})
 	in.List = list
@@ -161,22 +164,9 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	if left := troubled.Load() - maxTroubled; left > 0 {
 		in.Missing = append(in.Missing, fmt.Sprintf("%d jobs that have failed, or whose results cannot be read, are left out: only %d of them are shown; multilock status --results names all", left, maxTroubled))
 	}
-	each := jobsIn(found) <= maxListed
-	if !each {
+	if chunks.jobs > maxListed {
 		in.Missing = append(in.Missing, "there are too many jobs to list each: those that are done are shown by the parts of the list in which they ran")
 	}
-	var chunks []string
-	var at []int
-	for i, r := range found {
-		if r != nil && r.Chunk != nil && (each || joblist.Telling(*r)) {
-			chunks, at = append(chunks, r.Name), append(at, i)
-		}
-	}
-	survey.Results(ctx, ledger, chunks, func(multilock.Result) bool { return true }, func(i int, r multilock.Result) {
-		if r.Chunk != nil { // otherwise keep its summary
-			found[at[i]] = trimmed(r, each)
-		}
-	})
 	commands := survey.Commands{}
 	for _, r := range found {
 		if r != nil {
@@ -194,13 +184,44 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	return ctx.Err()
 }
 
-// trimmed drops the successful jobs from a chunk's result, unless each job is listed.
-func trimmed(r multilock.Result, each bool) *multilock.Result {
-	if !each {
-		r.Chunk.Jobs = slices.DeleteFunc(r.Chunk.Jobs, func(j source.ChunkJob) bool { return j.Exit == 0 && j.Signal == "" && j.Output == "" })
-		r.Chunk.Jobs = slices.Clone(r.Chunk.Jobs) // release the memory of the others
+// keptChunks bounds how many jobs of chunks are held in memory: if there are more than maxListed, only those
+// with more than a plain success.
+type keptChunks struct {
+	timing *report.Timing
+	since  time.Time
+
+	mu    sync.Mutex
+	jobs  int
+	whole []*multilock.Result // chunks with all their jobs
+}
+
+func (k *keptChunks) keep(r *multilock.Result) {
+	if r.Chunk == nil {
+		return
 	}
-	return &r
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.jobs += len(r.Chunk.Jobs)
+	k.whole = append(k.whole, r)
+	if k.jobs > maxListed {
+		for _, one := range k.whole {
+			k.trim(one)
+		}
+		k.whole = nil
+	}
+}
+
+// trim drops the successful jobs from a chunk's result, except for their times.
+func (k *keptChunks) trim(r *multilock.Result) {
+	var rest []source.ChunkJob // a new array releases the memory of the others
+	for _, j := range r.Chunk.Jobs {
+		if j.Exit != 0 || j.Signal != "" || j.Output != "" {
+			rest = append(rest, j)
+		} else if one := j.Result(*r); !one.Start.Add(one.Duration).Before(k.since) {
+			k.timing.Add(one)
+		}
+	}
+	r.Chunk.Jobs = rest
 }
 
 // unreadOf returns the names of the results to read, and how many of them are not chunks. It marks
@@ -220,16 +241,16 @@ func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
 	return unread, singles
 }
 
-// successesIn returns the names whose events in a history are all successes. Their present result is
-// a success, too: a failure can follow a success only after the success was forgotten.
+// successesIn returns the names whose events in a history are all successes. Their current result is a
+// success, too: a failure can follow a success only after the result was deleted.
 func successesIn(events []source.Event) map[string]bool {
 	successes := map[string]bool{}
 	for _, e := range events {
 		switch before, met := successes[e.Name]; e.What {
 		case source.EventForgot:
 			successes[e.Name] = false
-		case source.EventCommitted:
-			successes[e.Name] = (before || !met) && e.OK()
+		case source.EventCommitted: // a recurring job's schedule is only in its result
+			successes[e.Name] = (before || !met) && e.OK() && e.Tick.IsZero()
 		}
 	}
 	return successes
@@ -253,30 +274,3 @@ const maxListed = 20_000
 
 // maxTroubled bounds how many unsuccessful jobs are listed if there are more than maxListed jobs.
 const maxTroubled = 50_000
-
-func jobsIn(results []*multilock.Result) (n int) {
-	for _, r := range results {
-		if r != nil && r.Chunk != nil {
-			n += r.Chunk.Recorded
-		}
-	}
-	return n
-}
-
-// findLogs finds the output of the jobs that need attention.
-func (o *reportOptions) findLogs(src *place.Source, t *report.Timeline) {
-	where, stop, err := findOutput(src, o.logs)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if err != nil {
-		t.Missing = append(t.Missing, fmt.Sprintf("what the jobs have printed could not be looked at: %v", err))
-		return
-	}
-	defer stop()
-	show.InParallel(len(t.Jobs), func(i int) {
-		if job := &t.Jobs[i]; job.Trouble() {
-			job.Log = where(job.Name)
-		}
-	})
-}

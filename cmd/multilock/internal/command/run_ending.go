@@ -21,14 +21,14 @@ type held struct {
 	waited time.Duration
 }
 
-// lockName is the lock's name, which differs from the job's for a slot.
+// lockName returns the lock's name. For a slot it differs from the job's name.
 func (h held) lockName() string { return h.lock.Record().Name }
 
-// heldUntil is about when other processes can acquire a timed lock, whose TTL is its whole period,
-// by this host's clock.
+// heldUntil is the approximate time, by this host's clock, at which other processes can acquire a timed lock,
+// whose TTL is its whole period.
 func (h held) heldUntil() string { return h.since.Add(h.lock.Record().TTL).Format(time.TimeOnly) }
 
-// staysHeld says how long a timed lock outlasts its release.
+// staysHeld describes how long a timed lock remains held after its release.
 func (h held) staysHeld() string {
 	if !h.lock.Timed() {
 		return ""
@@ -36,24 +36,25 @@ func (h held) staysHeld() string {
 	return "; it stays taken until about " + h.heldUntil()
 }
 
-// facts is what happened in a run so far. What is to be reported gets a copy.
+// facts describes a run so far. Reports get a copy.
 type facts struct {
 	*request
-	held     // zero if the lock was not acquired
-	self     process.Identity
-	fence    uint64
-	attempt  lockgroup.Attempt  // the last one
-	result   *job.Result        // of the last command, nil if none was started
-	why      error              // why the command was not started, or was ended
-	warnings []string           // about the plan
-	logPath  string             // of the command's output, "" without --log
-	skipped  *lockgroup.Outcome // why there was nothing to do, nil if there was something
+	held       // zero if the lock was not acquired
+	self       process.Identity
+	fence      uint64
+	attempt    lockgroup.Attempt  // the last one
+	result     *job.Result        // of the last command, nil if none was started
+	why        error              // why the command was not started, or was ended
+	warnings   []string           // about the plan
+	logPath    string             // of the command's output, "" without --log
+	logCommand string             // shows the output, "" without --capture
+	skipped    *lockgroup.Outcome // why there was nothing to do, otherwise nil
 }
 
 // begun reports whether an attempt was made.
 func (f facts) begun() bool { return f.attempt.Lock != nil }
 
-// started reports whether any command was started: attempts after the first need a result.
+// started reports whether any command was started. An attempt after the first implies that.
 func (f facts) started() bool { return f.result != nil || f.begun() && !f.attempt.First }
 
 // jobVariables describe the run to its job and its hooks.
@@ -85,7 +86,7 @@ const (
 	eventOverrun hookEvent = "overrun"
 )
 
-// ending is all that happened in a run, for the hooks, --ping, --json and the exit code.
+// ending describes a run at its end, for the hooks, --ping, --json and the exit code.
 type ending struct {
 	facts
 	event   hookEvent
@@ -100,8 +101,8 @@ func (f facts) ending(err error, printed []byte) ending {
 	return end
 }
 
-// classify returns the event of an ending. It is no failure that another process holds the lock, or
-// has already run the job.
+// classify returns the event of an ending. If another process holds the lock or has run the job, that is not
+// a failure.
 func (end ending) classify() hookEvent {
 	code := console.ExitCode(end.err)
 	switch {
@@ -131,14 +132,13 @@ func (end ending) explain() string {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// report reports an ending after the release, and returns the run's error. The ping is under way
-// meanwhile.
+// report reports an ending after the release, and returns the run's error. The ping runs in parallel.
 func (s surroundings) report(end ending, after aftermath) error {
 	if after.stop == nil {
 		after.stop = s.signals.Next()
 	}
 	defer end.startPing(s.env.Say, after.stop)()
-	if end.skipped != nil && end.err == nil && !end.Quiet && !end.JSON { // --json has it
+	if end.skipped != nil && end.err == nil && !end.Quiet && !end.JSON { // --json reports it anyway
 		s.env.Say("%s", end.skipText())
 	}
 	if end.JSON && (end.begun() || end.skipped != nil) {

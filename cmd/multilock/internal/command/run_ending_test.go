@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// The event of an ending selects its hook: a run that did nothing has none.
+// The event of an ending selects its hook. A run that did nothing has no event.
 func TestEventOfAnEnding(t *testing.T) {
 	t.Parallel()
 	held := &multilock.HeldError{Name: "x"}
@@ -48,7 +48,7 @@ func TestEventOfAnEnding(t *testing.T) {
 	}
 }
 
-// After the first attempt the command was started once, even if the next attempt was not.
+// After the first attempt the command counts as started, even if the next attempt was not started.
 func TestStarted(t *testing.T) {
 	t.Parallel()
 	first := lockgroup.Attempt{Lock: &multilock.Lock{}, First: true}

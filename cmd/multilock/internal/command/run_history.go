@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// recordAfter delays the first event, so that a short run costs one write. Until then the lock
-// itself shows that it is held, and a process that breaks the lock records that.
+// recordAfter delays the first event, so that a short run needs only one write. Until then the lock itself
+// shows that it is held, and a process that breaks it records that.
 const recordAfter = 100 * time.Millisecond
 
 // eventLog writes the events of a run to the history.
@@ -38,7 +38,7 @@ func (l *eventLog) isPending() bool {
 	return len(l.pending) > 0
 }
 
-// record writes the pending events, and then these.
+// record writes the pending events, and then the given ones.
 func (l *eventLog) record(events ...source.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *eventLog) record(events ...source.Event) {
 	l.pending = nil
 }
 
-// newEventLog writes to the source's history. A write error stops no job.
+// newEventLog writes to the source's history. A write error does not affect the job.
 func (r *attempts) newEventLog(ctx context.Context) *eventLog {
 	ctx = context.WithoutCancel(ctx)
 	return &eventLog{write: func(events []source.Event) {
@@ -58,7 +58,7 @@ func (r *attempts) newEventLog(ctx context.Context) *eventLog {
 	}}
 }
 
-// endOf returns the event that ends a run.
+// endOf returns the kind of event that ends a run.
 func endOf(err error) source.EventKind {
 	if errors.Is(err, multilock.ErrLost) {
 		return source.EventLost
@@ -89,7 +89,7 @@ func (f facts) event(what source.EventKind, cause error) source.Event {
 		if what == source.EventCommitted {
 			event.Held = f.result.Elapsed // the attempt's duration
 		}
-	case cause != nil: // the command never ran, so the job is not done
+	case cause != nil: // the command did not run, so the job is not done
 		code := console.ExitCode(cause)
 		event.Exit = &code
 	}

@@ -20,24 +20,6 @@ type hooks struct {
 	overrunAfter, timeout             console.Duration
 }
 
-const hooksHelp = `--on-success, --on-failure, --on-loss and --on-overrun have a COMMAND run by /bin/sh
-when this run has ended well, has failed, or has lost its lock (without --on-loss that
-is a failure), or when the job takes too long: longer than --overrun, or, with --every,
-until its next tick begins. The first three run when the lock has been released, the
-last one beside the job, once; none ever keeps the lock from anybody. A run that was
-refused, or found nothing to do, has no hook; one that could not learn the lock's
-state, or was refused as often as --fail-after says, has failed.
-
-A hook is ended with all its processes after --hook-timeout, or when multilock is told
-to end; how it ends is told if it fails, and changes no exit code. What it prints goes
-to the standard error. It finds the end of the job's output on its standard input
-(with --quiet-success or --log; empty without), and in its environment the MULTILOCK_*
-variables of the job (not MULTILOCK_TOKEN and MULTILOCK_JOB_KEY) and those about the
-event, which "multilock help environment" lists:
-
-   multilock run -n nightly --quiet-success --on-failure \
-      'mail -s "$MULTILOCK_NAME: $MULTILOCK_WHY" ops@example.org' -- nightly.sh`
-
 // hookGrace is the time between TERM and KILL of a hook.
 const hookGrace = 2 * time.Second
 
@@ -123,8 +105,8 @@ func pipeWith(text []byte) (*os.File, error) {
 	return reader, nil
 }
 
-// hookVariables describe a run to its hooks. The job's key is missing, because a hook is not a
-// process of the job.
+// hookVariables describe a run to its hooks. They lack the variable that marks the job's processes, because a
+// hook is not one of them.
 func (f facts) hookVariables() []string {
 	vars := append(f.jobVariables(), "MULTILOCK_COMMAND="+f.job.shown)
 	if f.lock != nil {
@@ -135,10 +117,13 @@ func (f facts) hookVariables() []string {
 	if f.logPath != "" {
 		vars = append(vars, "MULTILOCK_LOG="+f.logPath)
 	}
+	if f.logCommand != "" {
+		vars = append(vars, "MULTILOCK_LOG_COMMAND="+f.logCommand)
+	}
 	return vars
 }
 
-// hookVariables also tell how the run ended.
+// hookVariables also describe how the run ended.
 func (end ending) hookVariables() []string {
 	vars := append(end.facts.hookVariables(), "MULTILOCK_EXIT="+strconv.Itoa(console.ExitCode(end.err)), "MULTILOCK_WHY="+end.explain())
 	if end.result != nil {

@@ -28,7 +28,7 @@ type attempts struct {
 	committed bool          // an attempt's result was recorded
 }
 
-// aftermath is what a run leaves to be ended after the release.
+// aftermath is what must be ended after the release.
 type aftermath struct {
 	stop    <-chan struct{} // closed by a termination signal after the command's end
 	printed *capturedOutput // the command's output
@@ -80,22 +80,22 @@ func (r *attempts) work(ctx context.Context, a lockgroup.Attempt) (multilock.Res
 		r.env.Say("job %q is done%s; now%s", r.Name, forTick(a.Last.Tick), forTick(a.Tick))
 	}
 	result, terminated, err := r.runCommand(ctx)
-	if errors.As(err, new(*runner.NotedError)) { // the last result stays
+	if errors.As(err, new(*runner.NotedError)) { // the last result remains
 		r.why = fmt.Errorf("attempt %d was not started, and is left to the next run: %w", a.Attempt, err)
 		return multilock.Result{}, r.why
 	}
 	r.result, r.why = result, err
 	switch {
-	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // it is reported, and sets the exit code
+	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // the error is reported, and sets the exit code
 		return multilock.Result{}, r.why
 	case r.plan != nil && r.result.Code != 0 && terminated:
-		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", r.Name)
+		r.env.Say("job %q was terminated; no result is recorded, so it will run again", r.Name)
 		return multilock.Result{}, lockgroup.ErrNotRun
 	}
 	return resultOf(*r.result, r.why), nil
 }
 
-// pause waits before a retry. A signal or the loss of the lock ends the wait, and the attempt.
+// pause waits before a retry. A signal or the loss of the lock ends both the wait and the attempt.
 func (r *attempts) pause(ctx context.Context, next lockgroup.Attempt, pause time.Duration) {
 	if r.lingers() {
 		return // there will be no attempt
@@ -116,11 +116,11 @@ func (r *attempts) pause(ctx context.Context, next lockgroup.Attempt, pause time
 	}
 }
 
-// lingers reports whether processes of the last attempt live on: nothing may run beside them.
+// lingers reports whether processes of the last attempt are still alive: then no other attempt may run.
 func (r *attempts) lingers() bool { return errors.As(r.why, new(*job.LingeringError)) }
 
-// begin prepares the first attempt. The command is not started without the fencing number that it
-// is promised, because it may rely on that for protection.
+// begin prepares the first attempt. If the fencing token cannot be read, it fails, because the command may
+// rely on the token.
 func (r *attempts) begin(ctx context.Context) (err error) {
 	r.warnings = r.planWarnings()
 	for _, text := range r.warnings { // even with --quiet: they will eventually cause a failure
@@ -133,14 +133,18 @@ func (r *attempts) begin(ctx context.Context) (err error) {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
 	if err == nil {
+		r.printed.captureIn(r.capture.group, r.facts, r.src)
 		err = r.printed.open(r.capture, logOf{r.lockName(), r.self.Host, r.since})
 		r.logPath = r.printed.path
+		if r.printed.group != nil {
+			r.logCommand = r.src.Place.PrintedBy(r.lockName(), r.fence)
+		}
 	}
 	return err
 }
 
-// runCommand runs the command until it ends. The result is nil if it was not started. The command
-// was terminated if it was asked to end as this process was.
+// runCommand runs the command until it ends. The result is nil if it was not started. terminated means that a
+// signal asked both this process and the command to end.
 func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminated bool, err error) {
 	if err := context.Cause(r.signals.Until(ctx)); err != nil {
 		return nil, false, err
@@ -151,6 +155,7 @@ func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminat
 			return nil, false, err
 		}
 	}
+	r.printed.beginAttempt(r.attempt.Attempt)
 	out, err := r.printed.capture()
 	if err != nil {
 		return nil, false, err
@@ -171,8 +176,8 @@ func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminat
 	return &ended, terminated, err
 }
 
-// confirmed reports whether the last heartbeat or the acquisition is younger than half a heartbeat,
-// by a clock that counts suspend. Then the job needs no verification before its start.
+// confirmed reports whether the last heartbeat or the acquisition is younger than half a heartbeat interval,
+// by a clock that includes suspend. Then the lock need not be verified before the job starts.
 func (r *attempts) confirmed() bool {
 	claim := r.lock.Record().Claim
 	return !r.lock.Timed() && claim.Tenure()-r.lock.Remaining() < claim.Heartbeat/2
@@ -199,8 +204,8 @@ func (r *attempts) spec(out captures) runner.Spec {
 	}
 }
 
-// timeVariables tell the job its remaining time. A timed lock cannot be extended, and ends for its
-// holder before others can acquire it.
+// timeVariables describe the remaining time of a timed lock, which cannot be extended. For its holder it ends
+// before other processes can acquire it.
 func (r *attempts) timeVariables() []string {
 	if !r.lock.Timed() {
 		return nil
@@ -224,7 +229,7 @@ func (r *attempts) reportEnding(why error) {
 	}
 }
 
-// resultOf makes a result with the exit code of this process.
+// resultOf returns a result with the exit code of this process.
 func resultOf(ended job.Result, why error) multilock.Result {
 	result := multilock.Result{Exit: console.ExitCode(errors.Join(why, jobError(&ended))), Start: ended.Started, Duration: ended.Elapsed}
 	if ended.Signal != 0 && result.Exit == ended.Code {
@@ -254,7 +259,7 @@ func notRecorded(e *lockgroup.UnrecordedError) error {
 	how := show.ExitWords(e.Result)
 	switch {
 	case errors.Is(e, multilock.ErrUnsure):
-		return fmt.Errorf("job %q ended (%s), and whether that was recorded cannot be told; if it was not, the job will run again: %w", e.Result.Name, how, e.Err)
+		return fmt.Errorf("job %q ended (%s), and it is not known whether its result was recorded; if it was not, the job will run again: %w", e.Result.Name, how, e.Err)
 	case errors.Is(e, multilock.ErrLost):
 		return fmt.Errorf("job %q ended (%s), but its result is not recorded: %w", e.Result.Name, how, e.Err)
 	}
@@ -279,10 +284,11 @@ func (r *attempts) holdMinimum(ctx context.Context) {
 // finish releases the lock and records the end of the run. It returns the run's error.
 func (r *attempts) finish(ctx context.Context) error {
 	err, recorded := r.why, source.EventKind("")
-	if r.events.isPending() { // so that a barrier that finds the lock free also finds the end
+	if r.events.isPending() { // so that a barrier that finds the lock free also finds the run's end
 		recorded = endOf(err)
 		r.events.record(r.event(recorded, err))
 	}
+	r.printed.endGroup(r.ending(errors.Join(err, jobError(r.result)), nil).capturedWords())
 	before := time.Now()
 	released := r.releaseOrDetach(ctx)
 	what := endOf(errors.Join(err, released))
@@ -294,7 +300,7 @@ func (r *attempts) finish(ctx context.Context) error {
 		released = nil
 	case errors.Is(released, multilock.ErrUnsure):
 		r.env.Say("warning: the release was not confirmed; the lock is free in %s at the latest: %v", r.lock.Record().TTL, released)
-		released = nil // the job is done, and its exit code says how
+		released = nil // the job is done, and its exit code reports its success
 	}
 	err = errors.Join(err, released)
 	if recorded != what || released != nil {
@@ -317,7 +323,7 @@ func (r *attempts) releaseOrDetach(ctx context.Context) error {
 		return r.lock.Release(ctx)
 	}
 	if r.lock.Timed() {
-		r.env.Say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.heldUntil(), r.lockName())
+		r.env.Say("some of the job's processes are still alive; from about %s on another process can acquire lock %q beside them", r.heldUntil(), r.lockName())
 	} else {
 		r.env.Say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
 			r.lockName(), r.lock.Record().TTL, r.Clearing(r.lockName(), r.lock.Record().Token))

@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// surroundings is what a run needs of its process and of the lock source.
+// surroundings are the process and the lock source of a run.
 type surroundings struct {
 	env     *console.Env
 	src     *place.Source
@@ -58,8 +58,8 @@ func (q *request) run(ctx context.Context, e *Env, src *place.Source) error {
 	return q.runUnder(ctx, s, start, a)
 }
 
-// runUnder acquires the lock and runs the command. It does so again if the lock was lost before the
-// job was started, because the host was suspended, and there is time left to wait.
+// runUnder acquires the lock and runs the command. It retries while there is time left to wait if the lock
+// was lost before the job started, because the host was suspended.
 func (q *request) runUnder(ctx context.Context, s surroundings, start time.Time, a acquisition) error {
 	for begin := time.Now(); ; {
 		a.limit = q.locking.wait.After(time.Since(begin))
@@ -90,11 +90,12 @@ func (q *request) checkAbilities(src *place.Source) error {
 		requireIf[source.Timekeeper](ticks, src, "run: --every", source.TraitOneClock),
 		requireIf[source.Journal](q.locking.failAfter.Given, src, "run: --fail-after", source.TraitHistory),
 		requireIf[source.Queueing](q.locking.Fair, src, "run: --fair", source.TraitQueue),
+		q.capture.group.check(src),
 		q.checkTimed(src),
 	)
 }
 
-// checkTimed rejects options that have no meaning for a timed lock.
+// checkTimed rejects options that do not apply to a timed lock.
 func (q *request) checkTimed(src *place.Source) error {
 	if !src.Timed() {
 		return nil
@@ -118,7 +119,8 @@ func (q *request) checkTimed(src *place.Source) error {
 // termsOf returns the terms of a job's lock.
 func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) multilock.Terms {
 	return func(opt multilock.Options) multilock.Terms {
-		job := multilock.ForJob{Options: opt, LookFirst: src.Place.IsFiles()} // one of many hosts acquires it
+		// LookFirst, so that all but one of many hosts only read.
+		job := multilock.ForJob{Options: opt, LookFirst: src.Place.IsFiles()}
 		if plan == nil {
 			return job
 		}
@@ -126,8 +128,8 @@ func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) mu
 	}
 }
 
-// hold acquires the lock or a slot. If another process holds it, that is recorded, and counts as a
-// failure as often in a row as --fail-after says.
+// hold acquires the lock or a slot. With --fail-after it records a failed acquisition, and returns a failure
+// after that many in a row.
 func (q *request) hold(ctx context.Context, s surroundings, a acquisition) (held, error) {
 	lock, slot, err := a.acquire(s.signals.Until(ctx))
 	if !errors.Is(err, multilock.ErrHeld) {
@@ -140,7 +142,7 @@ func (q *request) hold(ctx context.Context, s surroundings, a acquisition) (held
 			s.env.Say("--fail-after could not be counted: %v", counted)
 		}
 		if count >= q.locking.failAfter.Value {
-			return held{}, &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("refused %d times in a row by the same holder", count), Err: err}
+			return held{}, &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("the same holder has kept the lock for %d attempts in a row; it may hang", count), Err: err}
 		}
 	}
 	if console.ExitCode(err) == console.ExitHeld && q.locking.heldCode.Value != console.ExitHeld {
@@ -149,11 +151,11 @@ func (q *request) hold(ctx context.Context, s surroundings, a acquisition) (held
 	return held{}, err
 }
 
-// refusalMemory is how far back failed acquisitions are counted.
+// refusalMemory is the period in which failed acquisitions are counted.
 const refusalMemory = 90 * 24 * time.Hour
 
-// countRefusal records a failed acquisition, and returns how often in a row this host found the
-// same holder. Healthy runs change the holder; one that stays hangs.
+// countRefusal records a failed acquisition, and returns how often in a row this host found the same holder.
+// Healthy runs change the holder; a holder that stays has probably hung.
 func (q *request) countRefusal(ctx context.Context, src *place.Source, seen multilock.Sighting) (int, error) {
 	event := source.Event{
 		Time: time.Now(), What: source.EventRefused, Name: q.Name, Token: seen.Record.Token, By: src.Self,

@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// logOf names the run that a log belongs to.
+// logOf identifies the run that a log belongs to.
 type logOf struct {
 	lock, host string
 	began      time.Time
@@ -31,10 +31,9 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// openInTime bounds the time that opening a pipe or a file on a server may take, because the lock
-// is already held.
+// openInTime limits the time for opening a pipe or a file on a server, because the lock is already held.
 func (l logOf) openInTime(path string, keep int) (*os.File, string, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), outputTimeout, fmt.Errorf("%s: it cannot be opened; if it is a pipe, nobody reads from it", path))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), outputTimeout, fmt.Errorf("%s: it cannot be opened; if it is a pipe, no process reads from it", path))
 	defer cancel()
 	type opened struct {
 		file *os.File
@@ -63,7 +62,7 @@ func (l logOf) open(path string, keep int) (*os.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// The own log counts as the newest, because hosts' clocks may differ. Old logs that cannot be
+	// This run's log counts as the newest, because clocks of hosts may differ. Old logs that cannot be
 	// removed, such as another user's, do not stop the job.
 	own, ofKind := filepath.Base(file.Name()), l.ofKind()
 	_ = dir.Keep(keep-1, func(name string) bool { return name != own && ofKind(name) })

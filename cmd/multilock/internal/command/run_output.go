@@ -3,16 +3,16 @@ package command
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/cmd/multilock/internal/printed"
 )
 
 // capturing are the options of "run" that capture the job's output.
@@ -20,51 +20,43 @@ type capturing struct {
 	quietSuccess bool
 	log          string
 	logKeep      console.Number
+	group        groupCapturing
 }
-
-const capturingHelp = `With --quiet-success the command's output is kept in a file without a name below
-$TMPDIR (or /tmp), and is shown, when the lock has been released, only if the run
-failed: the command did, or was ended, or could not be started, or the lock was
-lost. Both streams keep their order if they lead to the same place, as in cron;
-otherwise the standard output comes first. With --retries it is that of all attempts,
-and none if the last one succeeds. What the command leaves in the background is not
-heard any more. If this process is killed, what was kept is gone.
-
-With --log the output of each run goes to a file of its own: to FILE, while that of
-the run before becomes FILE.1, and so on; or to DIR/NAME.TIME.HOST.log (DIR exists, or
-ends with a slash). The last ten are kept, or as many as --log-keep says, of each slot or
-place of a reader; a run that was refused makes none. What cannot be written within ten
-seconds of the command's end, as to a pipe that nobody reads, is lost, and told. If the file cannot be made, the command is not started. With
---quiet-success the output of a run that failed is shown beside.`
 
 // capturedOutput captures the output of all attempts, unless it goes directly to our own streams.
 type capturedOutput struct {
 	env     *console.Env
 	streams []*capturedStream // one for both streams, or one each; none if the job inherits ours
 
-	log  *os.File // nil without --log
-	path string   // of the log
-	show bool     // if the run fails
+	log   *os.File        // nil without --log
+	path  string          // of the log
+	group *printed.RunLog // nil without --capture
+	show  bool            // if the run fails
+	tee   bool            // show it immediately
+	done  chan struct{}   // closed after the last attempt's output was copied
 
-	mu   sync.Mutex
-	lost error  // why the log is incomplete
-	tail []byte // the end of the output
-	over error  // why capturing stopped, nil while it goes on
+	mu        sync.Mutex
+	lost      error  // why the log is incomplete
+	groupLost error  // why the output stored with the locks is incomplete
+	tail      []byte // the end of the output
+	over      error  // why capturing stopped, nil while it continues
 }
 
-// outputTimeout bounds how long the lock is held, after the job's end, until its output is written:
-// a pipe may have a stalled reader, a log an unreachable server.
+// outputTimeout limits how long the lock is held after the job's end until its output is written: a pipe may
+// have a stalled reader, a log an unreachable server.
 const outputTimeout = 10 * time.Second
 
-// finish ends an attempt's captures. Writes that take too long are abandoned and reported at the end.
+// finish ends an attempt's captures. Writes that take too long are abandoned, and reported at the end.
 func (k *capturedOutput) finish(out captures) {
-	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
-	defer cancel()
-	_, err := bounded.Call(ctx, func(context.Context) (any, error) {
+	done := make(chan struct{})
+	k.done = done
+	go func() {
+		defer close(done)
 		_ = out.finish() // errors are reported at the end
-		return nil, nil
-	})
-	if err != nil {
+	}()
+	select {
+	case <-done:
+	case <-time.After(outputTimeout):
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.over = fmt.Errorf("it was still being written %s after the command's end, and the lock does not wait for that", console.Short(outputTimeout))
@@ -78,7 +70,7 @@ func (k *capturedOutput) missing() error {
 	return cmp.Or(k.over, k.lost)
 }
 
-// maxTail is how much of a job's output a hook gets.
+// maxTail is how much of a job's output a hook receives.
 const maxTail = 10_000
 
 // last returns the end of the job's output.
@@ -101,13 +93,17 @@ type capturedStream struct {
 	all *capturedOutput
 	to  *os.File // our own stream, which shows it
 
-	spool *os.File // nil if it is not shown
-	lost  error    // why the spool is incomplete
+	spool  *os.File     // nil if it is not shown later
+	lost   error        // why the spool is incomplete
+	group  *printed.Job // nil without --capture
+	unread error        // why showing it stopped
 }
 
 // open prepares the captures. Errors occur here, before the job is started, rather than while it runs.
 func (k *capturedOutput) open(opt capturing, run logOf) (err error) {
-	if k.show = opt.quietSuccess; k.show || opt.log != "" {
+	k.show = opt.quietSuccess
+	k.tee = k.group != nil && !k.show && opt.log == ""
+	if k.show || opt.log != "" || k.group != nil {
 		k.streams = k.streamsOf()
 	}
 	if opt.log != "" {
@@ -126,13 +122,13 @@ func (k *capturedOutput) open(opt capturing, run logOf) (err error) {
 // streamsOf returns one stream for both, unless they must be shown separately.
 func (k *capturedOutput) streamsOf() []*capturedStream {
 	out, err := &capturedStream{all: k, to: k.env.Stdout}, &capturedStream{all: k, to: k.env.Stderr}
-	if !k.show || sameFile(k.env.Stdout, k.env.Stderr) {
+	if !k.show && !k.tee || sameFile(k.env.Stdout, k.env.Stderr) {
 		return []*capturedStream{out}
 	}
 	return []*capturedStream{out, err}
 }
 
-// sameFile reports whether two streams lead to the same file, so that their order matters.
+// sameFile reports whether two streams lead to the same file, so that the order of their output matters.
 func sameFile(a, b *os.File) bool {
 	first, err := a.Stat()
 	if err != nil {
@@ -142,7 +138,7 @@ func sameFile(a, b *os.File) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// makeSpool makes an unlinked file, which vanishes with this process.
+// makeSpool creates an unlinked file, which disappears with this process.
 func (s *capturedStream) makeSpool() error {
 	file, err := os.CreateTemp("", "multilock-")
 	if err == nil {
@@ -163,7 +159,7 @@ func (k *capturedOutput) capture() (captures, error) {
 	return captureTo(logs...)
 }
 
-// Write never fails, so that the job and other outputs go on.
+// Write fails only if the reader of our own stream is gone, which ends a job without a capture, too.
 func (s *capturedStream) Write(data []byte) (int, error) {
 	s.all.mu.Lock()
 	s.all.remember(data)
@@ -174,11 +170,20 @@ func (s *capturedStream) Write(data []byte) (int, error) {
 	if s.all.log != nil {
 		s.put(s.all.log, &s.all.lost, data)
 	}
+	if s.group != nil {
+		s.put(s.group, &s.all.groupLost, data)
+	}
+	if s.all.tee && s.unread == nil {
+		_, s.unread = s.to.Write(data)
+	}
+	if errors.Is(s.unread, syscall.EPIPE) {
+		return 0, s.unread
+	}
 	return len(data), nil
 }
 
-// put writes to one file until its first error. It may block for ever, but only this stream.
-func (s *capturedStream) put(to *os.File, lost *error, data []byte) {
+// put writes to one file until its first error. It may block forever, but blocks only this stream.
+func (s *capturedStream) put(to io.Writer, lost *error, data []byte) {
 	s.all.mu.Lock()
 	no := cmp.Or(*lost, s.all.over)
 	s.all.mu.Unlock()
@@ -191,19 +196,44 @@ func (s *capturedStream) put(to *os.File, lost *error, data []byte) {
 	*lost = cmp.Or(*lost, err)
 }
 
-// Flush does nothing, because writes are not buffered.
-func (s *capturedStream) Flush() error { return nil }
+// Flush makes the output visible to other hosts. Only output stored with the locks is buffered.
+func (s *capturedStream) Flush() error {
+	if s.group != nil {
+		s.all.uncaptured(s.group.Flush())
+	}
+	return nil
+}
 
-// Close ends an attempt. Others may follow.
-func (s *capturedStream) Close() error { return nil }
+// Close ends an attempt. Other attempts may follow.
+func (s *capturedStream) Close() error {
+	if s.group != nil {
+		s.all.uncaptured(s.group.Close())
+	}
+	return nil
+}
 
-// end runs after the release, so that no lock is held while it waits for a reader or a log's
-// server. Closing stop ends showing.
+// end runs after the release, so that no lock is held during the wait for a reader or a log's server. Closing
+// stop ends the output.
 func (k *capturedOutput) end(stop <-chan struct{}, failed error) {
 	if k != nil && k.show && failed != nil {
 		k.showAll(stop)
 	}
-	if k == nil || k.log == nil {
+	if k == nil {
+		return
+	}
+	if k.tee && k.done != nil {
+		select {
+		case <-k.done: // a slow reader keeps reading
+		case <-stop:
+		}
+	}
+	k.mu.Lock()
+	lost := cmp.Or(k.over, k.groupLost)
+	k.mu.Unlock()
+	if k.group != nil && lost != nil {
+		k.env.Say("warning: the command's output was not captured as a whole: %v", lost)
+	}
+	if k.log == nil {
 		return
 	}
 	if err := errors.Join(k.missing(), k.log.Close()); err != nil {
@@ -231,7 +261,7 @@ func (k *capturedOutput) showAll(stop <-chan struct{}) {
 			k.env.Say("warning: the command's output is not shown as a whole: %v", err)
 		}
 	case <-stop:
-		k.env.Say("the command's output was not shown to its end, for we are to end")
+		k.env.Say("the command's output was not shown completely, because this process is terminating")
 	}
 }
 

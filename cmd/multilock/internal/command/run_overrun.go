@@ -8,14 +8,14 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// overrunWatch waits for a job to take too long.
+// overrunWatch runs a hook when a job runs too long.
 type overrunWatch struct {
 	timer *time.Timer
 	done  chan struct{} // closed after the hook has ended
 }
 
-// watchOverrun starts the timer; nil without a limit. The hook runs beside the job, so it gets the
-// facts as they are now.
+// watchOverrun starts the timer; nil without a limit. The hook runs in parallel with the job, so it gets the
+// facts as of now.
 func (r *attempts) watchOverrun() *overrunWatch {
 	limit, words, limited := r.overrunLimit()
 	if !limited {
@@ -33,7 +33,7 @@ func (r *attempts) watchOverrun() *overrunWatch {
 	return w
 }
 
-// overrunLimit is how long a job may run before it takes too long.
+// overrunLimit returns how long a job may run before it counts as overrun.
 func (f facts) overrunLimit() (limit time.Duration, words string, limited bool) {
 	switch {
 	case f.hooks.overrunAfter.Given:

@@ -19,18 +19,7 @@ type pinging struct {
 	check *ping.Check // nil without --ping
 }
 
-const pingHelp = `--ping tells a watcher that understands what healthchecks.io does, and that sends an
-alarm, too, when nothing comes: URL/start when the command is started (not if it ends
-before that is through), URL when all went well, URL/CODE when the command failed with
-that code, and URL/fail when anything else has gone wrong. With the end goes what
-there is to say about it, and with --quiet-success or --log the end of the output. The
-host that runs the job pings, and no other. What fails on the way is tried again; the
-last ping is given up after --ping-timeout, when the lock has long been released. That
-is told, and changes no exit code. Whoever knows the URL can ping in your name: in a
-command line others of this host can read it, in MULTILOCK_PING they cannot. The job
-does not get it. This takes multilock-full: the small program has no HTTP.`
-
-// open makes the pings of --ping.
+// open parses the URL of --ping.
 func (p *pinging) open() (err error) {
 	if p.url == "" {
 		return nil
@@ -73,7 +62,7 @@ func (end ending) startPing(say func(string, ...any), stop <-chan struct{}) (wai
 	}
 }
 
-// pinged is the ping of an ending. It has the job's exit code only if nothing else went wrong.
+// pinged returns the ping for an ending. It has the job's exit code only if that is the sole problem.
 func (end ending) pinged() ping.End {
 	host, err := os.Hostname()
 	if err != nil {

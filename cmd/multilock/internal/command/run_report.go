@@ -10,24 +10,24 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// skipText says that the job is done.
+// skipText reports that the job is already done.
 func (end ending) skipText() string {
 	last := *end.skipped.Last
 	return fmt.Sprintf("job %q already ran%s: %s", last.Name, forTick(last.Tick), show.Ending(last))
 }
 
-// skipError is the error of a run whose job is not run, nil if the job is done.
+// skipError returns the error if the job is not run, nil if it is already done.
 func (q *request) skipError(seen lockgroup.Outcome) error {
 	last := *seen.Last
 	switch seen.Step {
-	case lockgroup.StepFailed: // the exit code is that of the job
+	case lockgroup.StepFailed: // the exit code is the job's
 		code := last.Exit
 		if code < 1 || code > 255 {
 			code = console.ExitFailure
 		}
-		return &console.CodedError{Code: code, Text: fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), q.Forgetting(last.Name))}
+		return &console.CodedError{Code: code, Text: fmt.Sprintf("job %q failed permanently: %s; to run it again: %s", last.Name, show.Ending(last), q.Forgetting(last.Name))}
 	case lockgroup.StepUnclear:
-		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
+		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to run it again: %s",
 			last.Name, multilock.ErrUnsure, last.Foreign, q.Forgetting(last.Name))
 	case lockgroup.StepRun, lockgroup.StepDone:
 	}
@@ -38,7 +38,7 @@ func (q *request) skipError(seen lockgroup.Outcome) error {
 func (f facts) planWarnings() (warnings []string) {
 	if a := f.attempt; a.Disbelieved {
 		warnings = append(warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
-			"it is not believed, and this run's replaces it; the server's clock was wrong then or is now, or --every was changed",
+			"it is ignored, and the result of this run replaces it; the server's clock was wrong then or is now, or --every was changed",
 			a.Last.Name, utc(a.Last.Tick), f.plan.Every, utc(a.Now)))
 	}
 	if !f.attempt.Better.IsZero() {
@@ -57,7 +57,7 @@ func (f facts) nearTheEdge() string {
 		f.Name, console.Short(f.attempt.Now.Sub(tick).Abs()), side, utc(tick), console.Quote(f.attempt.Better.String()))
 }
 
-// forTick says which tick a run was for, if any.
+// forTick returns text about the tick of a run, "" without one.
 func forTick(tick time.Time) string {
 	if tick.IsZero() {
 		return ""
@@ -85,14 +85,14 @@ type runReport struct {
 	// was not run because of it.
 	Attempt int          `json:"attempt,omitempty"`
 	Result  *show.Result `json:"result,omitempty"`
-	// Tick and Began are from a result of --every, and Warnings are about them.
+	// Tick and First are from a result of --every, and Warnings are about them.
 	Tick     time.Time `json:"tick,omitzero"`
-	Began    time.Time `json:"began,omitzero"`
-	Missed   int       `json:"missed,omitempty"`
+	First    time.Time `json:"first_start,omitzero"`
+	Missed   int       `json:"missed_ticks,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// json is the line of "run --json".
+// json returns the report of "run --json".
 func (end ending) json() runReport {
 	report := runReport{Name: end.Name, Group: end.Group, Exit: console.ExitCode(end.err), Error: show.Explain(end.err)}
 	if end.skipped != nil {
@@ -102,7 +102,7 @@ func (end ending) json() runReport {
 	}
 	report.Name, report.Slot, report.Token, report.Fence = end.lockName(), end.slot, end.lock.Record().Token, end.fence
 	report.Waited, report.Held, report.Ran = end.waited.Seconds(), end.heldFor.Seconds(), end.result != nil
-	report.Attempt, report.Tick, report.Began, report.Missed = end.attempt.Attempt, end.attempt.Tick.UTC(), end.attempt.Began.UTC(), end.attempt.Missed
+	report.Attempt, report.Tick, report.First, report.Missed = end.attempt.Attempt, end.attempt.Tick.UTC(), end.attempt.Began.UTC(), end.attempt.Missed
 	report.Warnings = end.warnings
 	if end.result != nil {
 		report.JobExit = &end.result.Code

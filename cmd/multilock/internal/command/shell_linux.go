@@ -8,15 +8,13 @@ import (
 	"strings"
 )
 
-// callingShell finds the shell whose script is running, given our parent. In
-// token=$(cd /x && multilock acquire) and the like that is not the parent: the
-// shell has forked, the copy is at its end as soon as we are, and a lock held for
-// its lifetime would be free before the script's next line.
+// callingShell finds the shell that runs the script, given our parent. In token=$(cd /x && multilock acquire)
+// the parent is a fork of that shell, which ends when we end, and a lock held for its lifetime would be
+// released before the script's next line.
 //
-// A process that was forked and has executed nothing since has the address of
-// its stack in common with its parent (field 28 of proc_pid_stat(5), drawn at
-// random by every exec), and its command line. The kernel shows a 0 for processes
-// of others; then the parent it is.
+// A process that was forked and has not called exec shares its parent's stack address (field 28 of
+// proc_pid_stat(5), which exec randomizes) and command line. For processes of other users the kernel shows 0;
+// then callingShell returns the parent.
 func callingShell(parent int) int {
 	for {
 		child, ok := readFork(parent)
@@ -31,7 +29,7 @@ func callingShell(parent int) int {
 	}
 }
 
-// fork is what tells a copy of a process from a program that was executed.
+// fork has what distinguishes a forked process from an executed program.
 type fork struct {
 	parent  int
 	stack   uint64
@@ -44,7 +42,7 @@ func readFork(pid int) (fork, bool) {
 	if err != nil {
 		return fork{}, false
 	}
-	// The name, field 2, may contain anything; it ends with the last parenthesis.
+	// The name, field 2, may contain anything; it ends at the last parenthesis.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 26 {
 		return fork{}, false
@@ -56,10 +54,9 @@ func readFork(pid int) (fork, bool) {
 	return fork{parent, stack, command}, ok
 }
 
-// isWrapper reports whether a process only runs our command and ends with it, as timeout
-// or sudo do: its arguments have our command line in them, as separate words. It also
-// knows programs that get a command line as one word, and start a shell that our program
-// has replaced.
+// isWrapper reports whether a process only runs our command and ends with it, as timeout or sudo do: its
+// arguments contain our command line as separate words. It also knows programs that take a command line as
+// one word, and start a shell that our program has replaced.
 func isWrapper(pid int) (name string, yes bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	line, err := os.ReadFile(dir + "/cmdline")

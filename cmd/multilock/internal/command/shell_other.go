@@ -2,9 +2,9 @@
 
 package command
 
-// callingShell takes the parent for the shell whose script is running. Called in
-// a subshell that is wrong, and --pid $$ is what helps there.
+// callingShell assumes that the parent is the shell that runs the script. In a subshell that is wrong; use
+// --pid $$ there.
 func callingShell(parent int) int { return parent }
 
-// isWrapper finds out nothing here.
+// isWrapper has no information here.
 func isWrapper(int) (name string, yes bool) { return "", false }

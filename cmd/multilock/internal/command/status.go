@@ -29,7 +29,7 @@ type statusOptions struct {
 	results bool
 	all     bool
 	asked   source.Probe // --probe, nil without
-	// inspector remembers earlier looks of --watch; nil if each look is the first.
+	// inspector remembers earlier inspections of --watch; nil without it, or with --all.
 	inspector *multilock.Inspector
 }
 
@@ -42,59 +42,40 @@ type statusReport struct {
 	Queues  []show.Queue  `json:"queues"`  // of waiters with --fair
 	// Groups are all known groups of the place, including this one.
 	Groups []source.GroupSummary `json:"groups,omitempty"`
-	// Missing says what cannot be read, and why.
-	Missing []string `json:"missing,omitempty"`
+	// Unreadable lists what could not be read, and why.
+	Unreadable []string `json:"unreadable,omitempty"`
 
-	where string // source and group, for people
+	where string // source and group, for messages
 	place place.Place
-	pace  string // of a batch's list, with --watch
 
-	unused string // says that the group has never been used, if so
+	unused string // a text if the group has never been used, otherwise ""
 }
 
-// Status is the command "status".
+// Status shows locks, their holders and last heartbeats.
 func Status(e *Env) *cli.Command {
 	o := &statusOptions{}
 	return &cli.Command{
 		Name:      "status",
 		Aliases:   []string{"ls"},
-		Usage:     "show who holds what, and why that counts as alive",
+		Usage:     "show locks, their holders and last heartbeats",
 		ArgsUsage: "[options] [NAME...]",
-		Description: `Shows which process holds what, since when, and why it counts as alive. STATE:
+		Description: `Shows which process holds which lock, since when, and its last heartbeat.
 
-   held      by a process that counts as alive
-   suspect   silent for too long, or for how long cannot be told from here;
-             "multilock break NAME" watches it and clears it if it stays so
-   dead      provably: the next contender takes it
-   free      shown for a NAME that was asked for
-   unknown   it could not be looked at; the exit code is 123 then
+   STATE
+   held      by a live process
+   suspect   without heartbeat for too long, or for an unknown time;
+             "multilock break NAME" watches it, then may clear it
+   dead      certainly: the next process that wants the lock takes it over
+   free      shown for a given NAME
+   unknown   not readable; the exit code is then 123
 
-It lists the locks of the group that are held: the holder, for how long, the last
-heartbeat, and the verdict with its reason. A contender that wants a suspect lock watches
-and clears it, too. EXPIRES is when a holder may be taken for dead if it gives no sign of life any more:
-"now" for a dead one, "due" for one that has to be watched first, "-" for one that no
-silence proves dead (its job lives on this host, or it has no ttl).
+With NAMEs the exit code shows their state, also with -q, which prints nothing:
 
-Below that it tells who stands in line (--fair), sums up the results that were recorded
-(run --once, run --every, batch), lists them all with --results, and shows those of the
-NAMEs that were asked for. Of a batch's list a job is claimed while a live host holds its
-lock, or that of its chunk; it is pending until then. Other groups of the place are named, with how many locks are held
-there; --all shows them all. Looking changes nothing; nor does --probe, with which Slurm,
-or a COMMAND, is asked about a holder that has missed a sign of life: one that is said to
-be gone is shown as dead, and whoever wants its lock with the same --probe takes it. An
-error proves nothing ("multilock run --help" tells what is asked).
-
-On a terminal lines are cut to its width, and what finds no room stands below its row;
-into a pipe or a file all is written. With --watch it tells how fast the list of a batch is
-worked through, and how long that will take at this rate; and a list that is longer than the screen
-is shown in pages: space or n for the next one, b or p for the one before, q to end.
-Without a keyboard each look shows the next page.
-
-With NAMEs the exit code tells of them, also with -q, which prints nothing:
-     0  all are free, or their holders are dead: whoever comes next takes them
+     0  all are free, or their holders are dead: the next process gets them
    121  one is held, or suspect
-   123  one could not be looked at
-Without NAMEs it is 0, whatever is held.`,
+   123  one is not readable
+
+Without NAMEs it is 0 in all of these cases.`,
 		Flags: e.Flags("status", options.Values{
 			"watch": &o.watch, "all": &o.all, "results": &o.results, "interval": &o.every, "max-age": &o.maxAge, "probe": &o.Probe,
 		}),
@@ -112,7 +93,7 @@ func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 		return err
 	}
 	if o.watch {
-		if !o.all { // with --all each look opens the groups anew
+		if !o.all { // with --all each inspection reopens the groups
 			o.inspector = multilock.NewInspector(src.Locks, o.stalePolicy())
 			defer o.inspector.Close() //nolint:errcheck // it was only read
 		}
@@ -125,9 +106,10 @@ func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 	return errors.Join(o.show(e, seen), seen.exitStatus(o))
 }
 
-// observation is the result of a look at one group or at all groups.
+// observation is the state of one group or of all groups.
 type observation interface {
 	screen(o *statusOptions) screen
+	reports() []statusReport // one report for each group
 	missing() []string
 	exitStatus(o *statusOptions) error // the error for the exit code
 }
@@ -146,7 +128,7 @@ func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (ob
 	return report, err
 }
 
-// check rejects what the source does not support. Results are optional unless asked for.
+// check rejects what the source does not support. Results are optional unless requested.
 func (o *statusOptions) check(src *place.Source) error {
 	if o.all {
 		if _, ok := src.Locks.(source.GroupLister); !ok {
@@ -186,14 +168,17 @@ func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (sta
 			report.Locks = append(report.Locks, l)
 		}
 	}
+	if o.watch || o.JSON { // the table has no room for them
+		show.ReadRunning(ctx, src.Locks, report.Locks)
+	}
 	return report, o.lookAtResults(ctx, src, &report)
 }
 
-// lookAtQueues reads the queues. Errors only become warnings, as for results.
+// lookAtQueues reads the queues. Errors only cause warnings, as for results.
 func (r *statusReport) lookAtQueues(ctx context.Context, src *place.Source, names []string) {
 	queues, err := show.Queues(ctx, src, names)
 	if err != nil {
-		r.Missing = append(r.Missing, "who stands in line: "+console.Line(err.Error()))
+		r.Unreadable = append(r.Unreadable, "the queues: "+console.Line(err.Error()))
 	}
 	r.Queues = append(r.Queues, queues...)
 	slices.SortFunc(r.Queues, func(a, b show.Queue) int { return show.Natural(a.Name, b.Name) })
@@ -210,12 +195,12 @@ func (o *statusOptions) stalePolicy() multilock.StalePolicy {
 	return multilock.StalePolicy{MaxAge: o.maxAge.Value, Probe: o.asked}
 }
 
-// lookAtNamed inspects the named locks. A job of a list may run under the lock of a chunk, and have
-// its result there.
+// lookAtNamed inspects the named locks. A job of a list may run under a chunk's lock, and have its result
+// there.
 func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, report *statusReport) error {
 	placed, err := findJobs(ctx, src, o.names)
 	if errors.Is(err, fs.ErrPermission) {
-		report.Missing, err = append(report.Missing, console.Line(err.Error())), nil
+		report.Unreadable, err = append(report.Unreadable, console.Line(err.Error())), nil
 	}
 	if err != nil {
 		return err
@@ -251,7 +236,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 	return nil
 }
 
-// findJobs finds the jobs that are claimed in chunks.
+// findJobs finds the jobs that belong to chunks.
 func findJobs(ctx context.Context, src *place.Source, names []string) (map[string]joblist.Placed, error) {
 	ledger, ok := source.Ability[source.Ledger](src.Locks, source.TraitResults)
 	if !ok {
@@ -270,8 +255,8 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 		return nil
 	}
 	names, err := ledger.Results(ctx)
-	if errors.Is(err, fs.ErrPermission) && !o.results { // only the locks were asked for
-		report.Missing = append(report.Missing, console.Line(err.Error()))
+	if errors.Is(err, fs.ErrPermission) && !o.results { // only the locks were requested
+		report.Unreadable = append(report.Unreadable, console.Line(err.Error()))
 		return nil
 	}
 	if err != nil {
@@ -279,11 +264,11 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 	}
 	list, err := survey.OpenList(ctx, src.Locks)
 	if err != nil {
-		report.Missing = append(report.Missing, console.Line(err.Error()))
+		report.Unreadable = append(report.Unreadable, console.Line(err.Error()))
 	}
 	for _, l := range report.Locks {
 		if l.State == multilock.StateHeld.String() || l.State == multilock.StateSuspect.String() {
-			list.Held(l.Name)
+			list.Held(l.Name, l.HeldFor())
 		}
 	}
 	results := show.ReadResults(ctx, ledger, names, show.KeepDone(o.results), list)
@@ -296,7 +281,7 @@ func (r *statusReport) addResults(results show.Results) {
 	r.Results = &results
 	for _, v := range results.List {
 		if v.State == show.StateUnknown {
-			r.Missing = append(r.Missing, fmt.Sprintf("how %s ended cannot be read: %s", show.Label(v.Name), console.Line(v.Why)))
+			r.Unreadable = append(r.Unreadable, fmt.Sprintf("how %s ended cannot be read: %s", show.Label(v.Name), console.Line(v.Why)))
 		}
 	}
 }
@@ -313,15 +298,20 @@ func (o *statusOptions) show(e *Env, s observation) error {
 }
 
 func (r statusReport) isEmpty() bool {
-	return len(r.Queues)+len(r.Missing)+len(r.Locks) == 0 && (r.Results == nil || r.Results.Total() == 0 && r.Results.Batch == nil)
+	return len(r.Queues)+len(r.Unreadable)+len(r.Locks) == 0 && (r.Results == nil || r.Results.Total() == 0 && r.Results.Batch == nil)
 }
 
-func (r statusReport) missing() []string { return r.Missing }
+func (r statusReport) missing() []string { return r.Unreadable }
+
+func (r statusReport) reports() []statusReport { return []statusReport{r} }
 
 func (r statusReport) screen(o *statusOptions) screen {
 	s := screen{remarks: r.remarks(o)}
+	if r.Results != nil {
+		s.pace = show.Pace(r.Results.Batch)
+	}
 	if o.Quiet && len(o.names) > 0 {
-		return s // the exit code says it
+		return s // the exit code reports it
 	}
 	for _, row := range r.rows() {
 		s.table.Row(row...)
@@ -335,9 +325,9 @@ func (r statusReport) screen(o *statusOptions) screen {
 	return s
 }
 
-// rows are the locks as text, below a heading.
+// rows returns a heading, and the locks as text.
 func (r statusReport) rows() [][]any {
-	rows := [][]any{{"NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST SIGN", "EXPIRES", "COMMAND", "WHY"}}
+	rows := [][]any{{"NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST HEARTBEAT", "EXPIRES", "COMMAND", "WHY"}}
 	for _, l := range r.Locks {
 		rows = append(rows, []any{
 			console.Label(l.Name), l.State, show.Dash(l.Host), show.PID(l.PID), show.Dash(l.User),
@@ -347,7 +337,7 @@ func (r statusReport) rows() [][]any {
 	return rows
 }
 
-// remarks are the lines below the table.
+// remarks returns the lines below the table.
 func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	for _, q := range r.Queues {
 		lines = append(lines, console.Harmless(q.Sentence()))
@@ -357,9 +347,6 @@ func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	}
 	if r.unused != "" {
 		lines = append(lines, r.unused)
-	}
-	if r.pace != "" {
-		lines = append(lines, r.pace)
 	}
 	if text := r.others(); text != "" {
 		lines = append(lines, text)
@@ -379,7 +366,7 @@ func warnOf(e *Env, n int, what func(i int) string) {
 	}
 }
 
-// exitStatus is an error if a lock could not be inspected, or if a named lock is held.
+// exitStatus returns an error if a lock could not be inspected, or if a named lock is held.
 func (r statusReport) exitStatus(o *statusOptions) error {
 	if err := r.unsure(); err != nil || len(o.names) == 0 {
 		return err

@@ -24,11 +24,11 @@ func groupsOf(ctx context.Context, src *place.Source) ([]source.GroupSummary, er
 	return groups, err
 }
 
-// lookAtGroups lists the other groups. Errors only become warnings, because the groups are extra information.
+// lookAtGroups lists the other groups. Errors only cause warnings, because the groups are extra information.
 func (r *statusReport) lookAtGroups(ctx context.Context, src *place.Source) {
 	groups, err := groupsOf(ctx, src)
 	if err != nil {
-		r.Missing = append(r.Missing, "the other groups: "+console.Line(err.Error()))
+		r.Unreadable = append(r.Unreadable, "the other groups: "+console.Line(err.Error()))
 		return
 	}
 	r.Groups = append([]source.GroupSummary{}, groups...)
@@ -82,7 +82,7 @@ func (o *statusOptions) lookAtAll(ctx context.Context, e *Env, src *place.Source
 		at.Group = g.Name
 		report, err := o.lookAtGroup(ctx, e, at)
 		if err != nil { // an unreadable group must not hide the others
-			report = statusReport{Base: all.Base, Group: g.Name, Locks: []show.Lock{}, Missing: []string{console.Line(err.Error())}}
+			report = statusReport{Base: all.Base, Group: g.Name, Locks: []show.Lock{}, Unreadable: []string{console.Line(err.Error())}}
 		}
 		all.Groups = append(all.Groups, report)
 	}
@@ -121,9 +121,11 @@ func (a allReport) screen(o *statusOptions) screen {
 	return s
 }
 
+func (a allReport) reports() []statusReport { return a.Groups }
+
 func (a allReport) missing() (texts []string) {
 	for _, r := range a.Groups {
-		for _, text := range r.Missing {
+		for _, text := range r.Unreadable {
 			texts = append(texts, "group "+groupLabel(r.Group)+": "+text)
 		}
 	}
@@ -142,6 +144,7 @@ type screen struct {
 	empty   string     // instead of a table
 	table   show.Table // its first row is the heading
 	remarks []string
+	pace    string // of a list; the screen of --watch has it above the table
 	results show.Table
 }
 
@@ -152,6 +155,9 @@ func (s screen) print(e *Env, quiet bool) error {
 		err = s.table.Print(e.Env)
 	case s.empty != "" && !quiet:
 		err = e.Print("%s\n", s.empty)
+	}
+	if s.pace != "" {
+		s.remarks = append(s.remarks, s.pace)
 	}
 	if len(s.remarks) > 0 && !quiet {
 		err = errors.Join(err, e.Print("%s\n", strings.Join(s.remarks, "\n")))

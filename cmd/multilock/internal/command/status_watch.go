@@ -3,16 +3,22 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 )
 
-// watchStatus goes on after an error, to show when the file server comes back.
+// watchStatus continues after an error, to show when the file server is back.
 func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOptions) error {
+	return watch(ctx, e, o, func(ctx context.Context) (observation, error) { return o.look(ctx, e, src) })
+}
+
+func watch(ctx context.Context, e *Env, o *statusOptions, look func(context.Context) (observation, error)) error {
 	sigs := console.CatchSignals()
 	defer sigs.Release()
 	ctx = sigs.Until(ctx)
@@ -23,12 +29,14 @@ func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOption
 		w.paged, w.keys = true, keys
 	}
 	for {
-		s, err := o.look(ctx, e, src)
+		s, err := look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:
-			w.last, w.trouble = w.paced(s), ""
+			_, counts := rowsOf(s.reports(), w.order, true)
+			w.pace.add(time.Now(), counts.ended)
+			w.last, w.trouble = s, ""
 		case w.paged && w.last != nil:
 			w.trouble = show.Explain(err)
 		default:
@@ -43,39 +51,32 @@ func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOption
 	}
 }
 
-// watching is the state between looks.
+// watching is the state between refreshes.
 type watching struct {
 	env     *Env
 	o       *statusOptions
-	paged   bool // it is a terminal
+	paged   bool // the output is a terminal
 	keys    <-chan byte
 	page    int
+	order   rowOrder
+	only    bool   // only what needs attention
+	find    string // only rows with this text
+	typing  bool   // find is being typed
+	size    [2]int
 	last    observation
-	trouble string // why the last look failed
+	trouble string // why the last refresh failed
 
-	// The number of ended jobs at the first look, and its time.
-	before int
-	since  time.Time
+	pace pace
 }
 
-// paced adds the pace of a batch's list.
-func (w *watching) paced(s observation) observation {
-	r, one := s.(statusReport)
-	if !one || r.Results == nil || r.Results.Batch == nil {
-		return s
-	}
-	p := r.Results.Batch
-	if w.since.IsZero() || p.Ended() < w.before { // results may have been forgotten
-		w.before, w.since = p.Ended(), time.Now()
-	}
-	r.pace = show.Pace(p.Ended(), w.before, p.Jobs, time.Since(w.since))
-	return r
-}
+// resizeEvery is how soon the screen adapts to a resized terminal.
+const resizeEvery = 250 * time.Millisecond
 
-// wait waits for the next look and handles keys meanwhile. The key q, or ctx, ends the watch.
+// wait waits for the next refresh, and handles keys meanwhile. The key q, or ctx, ends the watch.
 func (w *watching) wait(ctx context.Context) (ended bool, err error) {
-	next := time.NewTimer(w.o.every.Value)
+	next, sizes := time.NewTimer(w.o.every.Value), time.NewTicker(resizeEvery)
 	defer next.Stop()
+	defer sizes.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -85,20 +86,32 @@ func (w *watching) wait(ctx context.Context) (ended bool, err error) {
 				w.page++
 			}
 			return false, nil
+		case <-sizes.C:
+			if !w.paged || w.last == nil || w.size == w.sizeNow() {
+				continue
+			}
 		case key, open := <-w.keys:
 			switch {
 			case !open:
 				w.keys = nil
-			case key == 'q':
+				continue
+			case key == 'q' && !w.typing:
 				return true, nil
+			case w.typing:
+				w.typed(key)
 			default:
 				w.turn(key)
-				if err := w.show(); err != nil {
-					return true, err
-				}
 			}
 		}
+		if err := w.show(); err != nil {
+			return true, err
+		}
 	}
+}
+
+func (w *watching) sizeNow() [2]int {
+	columns, height := show.Size(w.env.Stdout)
+	return [2]int{columns, height}
 }
 
 func (w *watching) turn(key byte) {
@@ -107,10 +120,45 @@ func (w *watching) turn(key byte) {
 		w.page++
 	case 'b', 'p':
 		w.page--
+	case 's':
+		w.order, w.page = (w.order+1)%orders, 0
+	case 'f':
+		w.only, w.page = !w.only, 0
+	case '/':
+		w.find, w.typing, w.page = "", true, 0
 	}
 }
 
-// show draws the last look.
+// typed handles a key of the search text: Enter accepts it, Escape clears it.
+func (w *watching) typed(key byte) {
+	w.page = 0
+	switch key {
+	case '\r', '\n':
+		w.typing = false
+	case '\x1b':
+		w.find, w.typing = "", false
+	case '\b', '\x7f':
+		if _, size := utf8.DecodeLastRuneInString(w.find); size > 0 {
+			w.find = w.find[:len(w.find)-size]
+		}
+	default:
+		w.find += string([]byte{key})
+	}
+}
+
+// keysLine lists the keys, or shows the text that is being typed.
+func (w *watching) keysLine() string {
+	if w.typing {
+		return "find: " + w.find + "_  (Enter, Esc)"
+	}
+	find := "find"
+	if w.find != "" {
+		find = fmt.Sprintf("find (%s)", w.find)
+	}
+	return fmt.Sprintf("s sort (%s)  f %s  / %s  space b page  q quit", w.order, map[bool]string{true: "show all", false: "failed only"}[w.only], find)
+}
+
+// show draws the last observation.
 func (w *watching) show() error {
 	if w.last == nil {
 		return nil
@@ -118,48 +166,84 @@ func (w *watching) show() error {
 	if !w.paged {
 		return w.o.show(w.env, w.last)
 	}
-	return w.env.Redraw(w.lines(show.Size(w.env.Stdout)))
+	w.size = w.sizeNow()
+	return w.env.Redraw(w.lines(w.size[0], w.size[1]))
 }
 
-// lines formats a screen: the heading, a page of rows, and the remarks.
-func (w *watching) lines(columns, height int) []string {
+// lines formats a screen: the heading, a page of rows, the remarks, and the keys.
+func (w *watching) lines(columns, height int) []console.ScreenLine {
+	rows, counts := rowsOf(w.last.reports(), w.order, w.o.listsAll())
+	rows, more := filtered(found(rows, w.find), w.only)
+	head := w.head(counts, columns)
 	s := w.last.screen(w.o)
-	head := []string{fmt.Sprintf("%s  every %s", time.Now().Format(time.TimeOnly), w.o.every.Value)}
-	if w.trouble != "" {
-		head[0] += "  " + w.trouble
+	var foot, keys []console.ScreenLine
+	if more > 0 {
+		foot = append(foot, console.ScreenLine{Text: fmt.Sprintf("and %d more failures (f)", more), Color: console.Red})
 	}
 	missing := w.last.missing()
-	foot := s.remarks
 	for _, text := range missing[:min(len(missing), maxWarnings)] {
-		foot = append(foot, "warning: "+text)
+		foot = append(foot, console.ScreenLine{Text: "warning: " + text, Color: console.Yellow})
 	}
-	rows := s.table.Lines(columns)
-	if len(rows) > 0 {
-		head, rows = append(head, "", rows[0]), rows[1:]
-	} else if s.empty != "" {
-		head = append(head, "", s.empty)
+	for _, text := range s.remarks {
+		foot = append(foot, console.ScreenLine{Text: text})
+	}
+	if w.keys != nil {
+		keys = append(keys, console.ScreenLine{Text: w.keysLine(), Color: console.Bold})
+	}
+	heading, body := rowLines(rows, columns)
+	switch {
+	case len(rows) > 0:
+		head = append(head, console.ScreenLine{}, console.ScreenLine{Text: heading, Color: console.Bold})
+	case w.find != "":
+		head = append(head, console.ScreenLine{}, console.ScreenLine{Text: fmt.Sprintf("nothing has the text %q", w.find)})
+	case w.only && counts.failed+counts.retry == 0:
+		head = append(head, console.ScreenLine{}, console.ScreenLine{Text: "nothing has failed, and no holder misses heartbeats"})
+	case w.only: // --results lists the failures below
+		head = append(head, console.ScreenLine{}, console.ScreenLine{Text: "no holder misses heartbeats"})
+	case s.empty != "":
+		head = append(head, console.ScreenLine{}, console.ScreenLine{Text: s.empty})
 	}
 	if len(s.results) > 1 {
-		rows = append(append(rows, ""), s.results.Lines(columns)...)
+		body = append(body, console.ScreenLine{})
+		for _, line := range s.results.Lines(columns) {
+			body = append(body, console.ScreenLine{Text: line})
+		}
 	}
-	room := max(height-len(head)-len(foot)-1, 1) // the last line stays free for the cursor
-	head, rows = w.onePage(head, rows, room)
-	lines := append(append(head, rows...), foot...)
-	for i, line := range lines {
-		lines[i] = show.Fitting(strings.TrimRight(line, " "), columns)
+	height = max(height-1, 1) // the last line stays free for the cursor
+	if over := len(head) + 1 + len(keys) - height; over > 0 {
+		head = slices.Delete(head, 1, min(1+over, len(head))) // the counts, a row and the keys stay
 	}
-	return lines[:min(len(lines), max(height-1, 1))]
+	room := max(height-len(head)-len(keys), 1)
+	foot = foot[:min(len(foot), max(room/2, room-len(body)))]
+	head, body = w.onePage(head, body, max(room-len(foot), 1))
+	lines := slices.Concat(head, body, foot, keys)
+	for i := range lines {
+		lines[i].Text = show.Fitting(strings.TrimRight(lines[i].Text, " "), columns)
+	}
+	return lines[:min(len(lines), height)]
+}
+
+// head returns the lines above the rows.
+func (w *watching) head(counts statusCounts, columns int) []console.ScreenLine {
+	head := []console.ScreenLine{{Text: counts.line(time.Now()), Color: console.Bold}}
+	if w.trouble != "" {
+		head = append(head, console.ScreenLine{Text: w.trouble, Color: console.Yellow})
+	}
+	if r, one := w.last.(statusReport); one && r.Results != nil && r.Results.Batch != nil {
+		head = append(head, console.ScreenLine{Text: show.Gauge(r.Results.Batch, columns)})
+	}
+	if text := w.pace.line(); text != "" {
+		head = append(head, console.ScreenLine{Text: text})
+	}
+	return head
 }
 
 // onePage returns the rows of the current page, and adds its number to the heading.
-func (w *watching) onePage(head, rows []string, room int) ([]string, []string) {
+func (w *watching) onePage(head, rows []console.ScreenLine, room int) ([]console.ScreenLine, []console.ScreenLine) {
 	pages := max((len(rows)+room-1)/room, 1)
 	w.page = ((w.page % pages) + pages) % pages
 	if pages > 1 {
-		head[0] += fmt.Sprintf("  page %d of %d", w.page+1, pages)
-		if w.keys != nil {
-			head[0] += " (space, b, q)"
-		}
+		head[0].Text += fmt.Sprintf("  page %d of %d", w.page+1, pages)
 	}
 	from := w.page * room
 	return head, rows[from:min(from+room, len(rows))]

@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSession keeps a keeper out of reach of its caller's terminal.
+// ownSession detaches a keeper from its caller's terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// closedOutput reports whether the caller has closed a standard descriptor. Go's runtime
-// opens the null device in its place, for reading and writing, which no shell's redirection
-// does.
+// closedOutput reports whether the caller has closed a standard descriptor. Go's runtime then opens the null
+// device in its place, for reading and writing. Redirections of a shell do not open it for both.
 func closedOutput(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil {
@@ -28,10 +27,10 @@ func closedOutput(f *os.File) bool {
 	return failed == nil && err == nil && flags&unix.O_ACCMODE == unix.O_RDWR && os.SameFile(null, info)
 }
 
-// keepDescriptors keeps the caller's descriptors from programs that are started from now
-// on: a keeper that has them would hold the script's flock, or the end of a pipe.
+// keepDescriptors keeps programs that start from now on from inheriting the caller's descriptors: a keeper
+// that inherits them would hold the script's flock, or keep a pipe open.
 func keepDescriptors() {
-	const usual = 1024 // where the system does not list them
+	const usual = 1024 // where the system does not list the descriptors
 	names, _ := os.ReadDir("/dev/fd")
 	for fd := 3; fd < usual; fd++ {
 		unix.CloseOnExec(fd)
@@ -43,7 +42,7 @@ func keepDescriptors() {
 	}
 }
 
-// outputPipe is a pipe whose reader need not wait.
+// outputPipe returns a pipe whose reads accept deadlines.
 func outputPipe() (reader, writer *os.File, err error) { return os.Pipe() }
 
 // readNow reads what is in a pipe without waiting for more; 0 if there is nothing.
@@ -62,14 +61,14 @@ func readNow(pipe *os.File, buffer []byte) (n int) {
 	return max(n, 0)
 }
 
-// longestCommand is how many bytes Linux passes as one argument: MAX_ARG_STRLEN, which is 32 pages,
-// less the NUL at its end. Other systems limit only all arguments together, to more than that.
+// longestCommand is the maximum length of one argument on Linux: MAX_ARG_STRLEN, which is 32 pages, less the
+// final NUL. Other systems only limit all arguments together, to more than that.
 func longestCommand() int { return 32*os.Getpagesize() - 1 }
 
-// quotable says that a value can be quoted for the shell.
+// quotable reports whether a value can be quoted for the shell.
 func quotable(string) bool { return true }
 
-// shellWord quotes a value for every shell of POSIX, whatever is in it.
+// shellWord quotes any value for a POSIX shell.
 func shellWord(value string) string {
 	if isPlain(value) {
 		return value
@@ -77,5 +76,5 @@ func shellWord(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// forbidden is what no file's name can have, and how it is written in one.
+// forbidden escapes the characters that a file name cannot contain.
 var forbidden = strings.NewReplacer("%", "%25", "/", "%2F", "\x00", "%00")

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// neverUsed says that nothing was ever held or recorded in the group: mostly its name is wrong. It
-// is "" where that is not so, or not known.
+// neverUsed returns a text if nothing was ever held or recorded in the group: usually its name is wrong. It
+// returns "" if the group was used, or if that is not known.
 func neverUsed(ctx context.Context, src *place.Source) string {
 	asked, ok := src.Locks.(source.Known)
 	if !ok {
@@ -26,7 +26,7 @@ func neverUsed(ctx context.Context, src *place.Source) string {
 	return fmt.Sprintf("%s has never been used: is that the place (-d or --source) and the group (-g)?", src.Where())
 }
 
-// checkFollowed refuses to wait for the output of a job that the group does not know.
+// checkFollowed rejects --follow for a job that is neither in the group's list nor has a result.
 func checkFollowed(ctx context.Context, src *place.Source, ledger source.Ledger, name string) error {
 	if text := neverUsed(ctx, src); text != "" {
 		return console.Usagef("logs", "%s", text)

@@ -7,23 +7,23 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Build is which program this is, and what made it.
+// Build describes how this program was built.
 type Build struct {
 	Version string `json:"version"`
-	Commit  string `json:"commit"` // "" if it is not known
+	Commit  string `json:"commit"` // "" if unknown
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
 }
 
-// Complete fills in what the program itself knows.
+// Complete fills in what the Go runtime knows.
 func (b Build) Complete() Build {
 	b.Version = cmp.Or(b.Version, "(development)")
 	b.Go, b.OS, b.Arch = runtime.Version(), runtime.GOOS, runtime.GOARCH
 	return b
 }
 
-// Version says which program this is.
+// Version prints the version of this program.
 func Version(e *Env, b Build) *cli.Command {
 	return &cli.Command{
 		Name:        "version",

@@ -33,58 +33,21 @@ type waitOptions struct {
 	output                               outputPolicy
 }
 
-// Wait is the command "wait", a barrier.
+// Wait waits at a barrier.
 func Wait(e *Env) *cli.Command {
 	o := &waitOptions{}
 	return &cli.Command{
 		Name:      "wait",
 		ArgsUsage: "-g GROUP [options]",
-		Usage:     "wait until nothing is held in the group, or jobs are done",
-		Description: `Waits until nothing in the group is held any more, or until jobs are done. Ends
-with 1 if a job failed or its host died, and with 124 if --wait passed.
+		Usage:     "wait until no lock in the group is held, or jobs are done",
+		Description: `Waits until no lock in the group is held, or until jobs are done. Ends with 1 if
+a job failed or its host died, and with 124 if --wait has passed.
 
    day=$(date +%F)
    for i in 1 2 3; do
      ssh host$i multilock -d /shared -g $day run -n job$i --once -- work $i &
    done
-   multilock -d /shared -g $day wait --members job1,job2,job3 && next-step
-
-With --members or --expect it returns when those jobs have a final result, and may
-be started before them, on any host, however long that takes. Only "run --once" and
-its like leave results. With --list it waits for all jobs of the list that "batch" gave
-to the group, or will give to it: when a job above a line BARRIER has failed, it does not
-wait for those below, which are not run. A list that was ended early (--halt) is not done:
-it waits for somebody to go on with it, or for --wait. A group of its own for each round (here: the day's) keeps the
-results of the last one apart.
-
-Without them it returns when nothing in the group is held, at one moment. It cannot
-know of jobs that have not taken their lock yet, which ssh may take its time for:
-start them first. A group in which nothing is held from the start is watched for a
-second (--settle) before it is believed, and one that has never been used is an error
-(125) unless --allow-empty is given.
-
-Then it asks the group's history how the last run of each name ended: a job whose
-last run failed, lost its lock, or died and was cleared away by anybody, is not done,
-and the exit code is 1, whenever and wherever the wait was started. A run that
-succeeds clears that. What ended longer ago than --since (a day) before the wait began
-does not count, by the clocks of the hosts that ran it: they may be wrong by as much
-as you leave room for. A script's "acquire" and "release" have no exit code, and do not
-fail. Under --slots a job is known by its command. A source that keeps no such history
-says so, and 0 means then that nothing is held any more.
-
-A holder that died is not waited for: its lock is cleared on the same evidence as
-by whoever wants the lock, and it is reported, also by a user who may not clear it (a
-warning says that then). Its job counts as not done, unless
-somebody else has done it since (--members, --expect, --list): that is waited for as long
-as other such jobs are at work, and then for --wait-for-takeover. With --probe it may be cleared
-before its time to live has passed: if it has missed a sign of life, and Slurm, or the
-COMMAND, says that it is gone. An error never clears anything; "multilock run --help"
-tells what is asked, and what a COMMAND has to answer.
-
-Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --wait
-passed; then it says who is missing, and who holds what.
-
-` + console.ExitTable,
+   multilock -d /shared -g $day wait --members job1,job2,job3 && next-step`,
 		Flags: e.Flags("wait", options.Values{
 			"wait": &o.timeout, "members": &o.named, "members-from": &o.membersFrom, "expect": &o.expect, "list": &o.list, "since": &o.since,
 			"wait-for-takeover": &o.takeover, "settle": &o.settle, "allow-empty": &o.allowEmpty, "output": (*string)(&o.output),
@@ -99,7 +62,7 @@ passed; then it says who is missing, and who holds what.
 func (o *waitOptions) read(e *Env) (err error) {
 	o.members, err = readMembers(e, o.named, o.membersFrom)
 	if err == nil && len(o.members) == 0 && (e.Line.Has("members") || e.Line.Has("members-from")) {
-		return console.Usagef("wait", "--members and --members-from name nobody")
+		return console.Usagef("wait", "--members and --members-from name no member")
 	}
 	return err
 }
@@ -148,7 +111,7 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	})
 }
 
-// barrierSource returns the source as a barrier needs it.
+// barrierSource checks that the source supports the barrier, and returns it.
 func (o *waitOptions) barrierSource(src *place.Source) (source.Group, error) {
 	if o.forResults() {
 		if _, err := place.Ability[source.Ledger](src, "wait", source.TraitResults); err != nil {
@@ -171,7 +134,7 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, wait
 	start := time.Now()
 	var report lockgroup.Report
 	if o.list {
-		report, err = o.waitForList(ctx, src, func(members []string) (lockgroup.Report, error) { return wait(ctx, members) })
+		report, err = o.waitForList(ctx, src, wait)
 	} else {
 		report, err = wait(ctx, o.members)
 	}
@@ -209,7 +172,7 @@ func (o *waitOptions) checkKnown(ctx context.Context, src *place.Source) error {
 		return err
 	}
 	return console.Usagef("wait", "%s has never been used, so there was nothing to wait for: is that the group (-g), have its jobs begun? "+
-		"To wait for jobs that are still to come, name them with --members; if all is well, say --allow-empty", src.Where())
+		"To wait for jobs that have not started yet, name them with --members; if an empty group is fine, use --allow-empty", src.Where())
 }
 
 // nameList is a flag's value: comma-separated names. A name that contains a comma must come from a file.
@@ -259,71 +222,72 @@ func parseMembers(r io.Reader, from string) ([]string, error) {
 
 // waitView is the output of "wait --json".
 type waitView struct {
-	Base   string         `json:"base"`
-	Group  string         `json:"group"`
-	Open   bool           `json:"open"` // the barrier has opened
-	OK     bool           `json:"ok"`   // and everything is done
-	Done   int            `json:"done"`
-	Failed []show.Failure `json:"failed"`
-	// Incomplete are done, but with incomplete output.
-	Incomplete []show.Incomplete `json:"incomplete"`
-
-	Crashed []show.Lock `json:"crashed"`
-	Missing []string    `json:"missing"`
-	Short   int         `json:"short"`
-	Held    []show.Lock `json:"held"`
-	Left    []string    `json:"left,omitempty"` // why locks of dead holders could not be cleared
-	Untold  string      `json:"untold,omitempty"`
-	Waited  float64     `json:"waited_seconds"`
-	Exit    int         `json:"exit"`
-	Error   string      `json:"error,omitempty"`
+	Base   string `json:"base"`
+	Group  string `json:"group"`
+	Open   bool   `json:"open"` // the barrier is open
+	OK     bool   `json:"ok"`   // it is open, and everything is done
+	Done   int    `json:"done"`
+	Failed int    `json:"failed"`
+	// Unfinished counts the jobs without a final result, of Members or Expect.
+	Unfinished     int            `json:"unfinished"`
+	Failures       []show.Failure `json:"failures"`
+	UnfinishedJobs []string       `json:"unfinished_jobs"`
+	// OutputLost are the jobs that are done, but with incomplete output.
+	OutputLost []show.OutputLost `json:"output_lost"`
+	Dead       []show.Lock       `json:"dead"`
+	Held       []show.Lock       `json:"held"`
+	Warnings   []string          `json:"warnings,omitempty"` // why locks of dead holders could not be cleared
+	Unreadable []string          `json:"unreadable,omitempty"`
+	Waited     float64           `json:"waited_seconds"`
+	Exit       int               `json:"exit"`
+	Error      string            `json:"error,omitempty"`
 }
 
 func viewOfWait(src *place.Source, r lockgroup.Report, waited time.Duration, err error) waitView {
 	v := waitView{
 		Base: src.Place.Public(), Group: src.Place.Group, Open: err == nil || console.ExitCode(err) == console.ExitNotDone, OK: err == nil,
-		Done: r.Done, Failed: []show.Failure{}, Incomplete: show.IncompleteOf(r.Incomplete), Crashed: show.Holdings(r.Crashed), Missing: append([]string{}, r.Missing...),
-		Short: r.Short, Held: show.Holdings(r.Held), Waited: waited.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err),
+		Done: r.Done, Failed: len(r.Failed), Unfinished: max(len(r.Missing), r.Short), Failures: []show.Failure{}, UnfinishedJobs: append([]string{}, r.Missing...),
+		OutputLost: show.OutputLostOf(r.Incomplete), Dead: show.Holdings(r.Crashed), Held: show.Holdings(r.Held), Waited: waited.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err),
 	}
 	for _, err := range r.Left {
-		v.Left = append(v.Left, console.Line(err.Error()))
+		v.Warnings = append(v.Warnings, console.Line(err.Error()))
 	}
 	if r.Untold != nil {
-		v.Untold = r.Untold.Error()
+		v.Unreadable = append(v.Unreadable, r.Untold.Error())
 	}
 	for _, f := range r.Failed {
 		failed := show.FailureOf(f)
 		if !f.Start.IsZero() {
-			failed.Ended = f.Start.Add(f.Duration).UTC().Format(time.RFC3339)
+			failed.End = f.Start.Add(f.Duration).UTC().Format(time.RFC3339)
 		}
-		v.Failed = append(v.Failed, failed)
+		v.Failures = append(v.Failures, failed)
 	}
 	return v
 }
 
 // print prints what is not done.
 func (v waitView) print(e *Env, o *waitOptions) {
-	for _, f := range show.AtMost(e.Env, v.Failed) {
+	for _, f := range show.AtMost(e.Env, v.Failures) {
 		e.Say("%s", f.Sentence())
 	}
-	o.output.tell(e, &o.common, v.Incomplete)
-	for _, l := range show.AtMost(e.Env, v.Crashed) {
+	o.output.tell(e, &o.common, v.OutputLost)
+	for _, l := range show.AtMost(e.Env, v.Dead) {
 		e.Say("%s died, run by %s (%s)", show.Subject(l.Name), l.Holder(), l.Why)
 	}
-	for _, text := range show.AtMost(e.Env, v.Left) {
+	for _, text := range show.AtMost(e.Env, v.Warnings) {
 		e.Say("warning: the lock of a dead holder is still there: %s", text)
 	}
-	if v.Untold != "" {
-		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)
+	for _, text := range v.Unreadable {
+		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", text)
 	}
 	if v.Open {
 		return
 	}
-	if len(v.Missing) > 0 {
-		e.Say("no final result yet of %d: %s", len(v.Missing), show.Listed(v.Missing))
+	if len(v.UnfinishedJobs) > 0 {
+		e.Say("%s without a final result: %s", plural(len(v.UnfinishedJobs), "job"), show.Listed(v.UnfinishedJobs))
 	}
-	if v.Short > 0 {
-		e.Say("%d results are missing", v.Short)
+	if n := v.Unfinished - len(v.UnfinishedJobs); n > 0 {
+		e.Say("%s missing", plural(n, "result"))
 	}
 	for _, l := range show.AtMost(e.Env, v.Held) {
 		e.Say("%s is %s: %s (%s)", show.LockWords(l.Name), l.State, l.Holder(), l.Why)

@@ -35,19 +35,24 @@ func awaitList(ctx context.Context, src *place.Source, poll time.Duration) ([][]
 	}
 }
 
-// waitForList waits for the stages of the group's list in turn, because no stage runs after a
-// failed one. It also waits for jobs that are added meanwhile.
-func (o *waitOptions) waitForList(ctx context.Context, src *place.Source, wait func(members []string) (lockgroup.Report, error)) (whole lockgroup.Report, err error) {
+// waitForList waits for the stages of the group's list in order, because no stage runs after a failed one. It
+// also waits for jobs that are added meanwhile. If the list changes during a stage, it restarts with the
+// first stage, because it may be waiting for a job that was removed.
+func (o *waitOptions) waitForList(ctx context.Context, src *place.Source, wait func(ctx context.Context, members []string) (lockgroup.Report, error)) (whole lockgroup.Report, err error) {
 	for jobs := 0; ; {
+		unchanged, stop := o.whileListStays(ctx, src)
 		stages, err := awaitList(ctx, src, cmp.Or(o.poll.Value, multilock.DefaultPoll))
-		if err != nil {
+		next := stageFrom(stages, jobs)
+		if err != nil || len(next) == 0 {
+			stop()
 			return whole, err
 		}
-		next := stageFrom(stages, jobs)
-		if len(next) == 0 {
-			return whole, nil
+		report, err := wait(unchanged, next)
+		stop()
+		if err != nil && errors.Is(context.Cause(unchanged), errListChanged) {
+			whole, jobs = lockgroup.Report{}, 0
+			continue
 		}
-		report, err := wait(next)
 		report.Done += whole.Done
 		report.Incomplete = append(whole.Incomplete, report.Incomplete...)
 		if whole = report; err != nil {
@@ -55,6 +60,36 @@ func (o *waitOptions) waitForList(ctx context.Context, src *place.Source, wait f
 		}
 		jobs += len(next)
 	}
+}
+
+var errListChanged = errors.New("the group's list of jobs was changed")
+
+// listPause is how often a waiter checks whether the list has changed, without --poll.
+const listPause = time.Minute
+
+// whileListStays returns a context that ends with errListChanged when the list is changed.
+func (o *waitOptions) whileListStays(ctx context.Context, src *place.Source) (_ context.Context, stop func()) {
+	grower, ok := src.Locks.(source.ManifestGrower)
+	if !ok {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	grown := func(known int) bool {
+		more, err := bounded.Call(ctx, func(ctx context.Context) (bool, error) { return grower.Grown(ctx, known) })
+		return more && err == nil
+	}
+	known := 1
+	for grown(known) {
+		known++
+	}
+	go func() {
+		for bounded.Sleep(ctx, cmp.Or(o.poll.Value, listPause)) == nil {
+			if grown(known) {
+				cancel(errListChanged)
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // stageFrom returns the remaining jobs of the first unfinished stage.

@@ -14,21 +14,21 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ownSession keeps a keeper out of reach of its caller's console.
+// ownSession detaches a keeper from its caller's console.
 func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP}
 }
 
 const pipeSize = 64 << 10
 
-// closedOutput finds out nothing here: a write to a closed handle fails.
+// closedOutput cannot detect a closed handle here: a write to it fails.
 func closedOutput(*os.File) bool { return false }
 
-// keepDescriptors has nothing to do: handles are inherited one by one.
+// keepDescriptors does nothing: handles are inherited only if they are passed on.
 func keepDescriptors() {}
 
-// outputPipe is a pipe whose reader need not wait, which those of os.Pipe must here: it has
-// a name, which nobody can guess, and one end of each kind.
+// outputPipe returns a pipe whose reads accept deadlines, unlike os.Pipe's here. It is a named pipe with an
+// unguessable name, and one end for each direction.
 func outputPipe() (reader, writer *os.File, err error) {
 	name := `\\.\pipe\multilock-` + source.NewToken()
 	name16, err := windows.UTF16PtrFromString(name)
@@ -48,7 +48,7 @@ func outputPipe() (reader, writer *os.File, err error) {
 	return os.NewFile(uintptr(in), name), os.NewFile(uintptr(out), name), nil
 }
 
-// readPatience is how long a read of what is in a pipe already may take.
+// readPatience limits a read of what is already in a pipe.
 const readPatience = 20 * time.Millisecond
 
 // readNow reads what is in a pipe without waiting for more; 0 if there is nothing.
@@ -56,19 +56,19 @@ func readNow(pipe *os.File, buffer []byte) int {
 	if pipe.SetReadDeadline(time.Now().Add(readPatience)) != nil {
 		return 0
 	}
-	n, _ := pipe.Read(buffer) // an error is the end
+	n, _ := pipe.Read(buffer) // an error counts as the end
 	return n
 }
 
-// longestCommand is a bit less than the 8191 characters that cmd.exe takes, its own options included.
+// longestCommand is slightly less than the 8191 characters that cmd.exe accepts, including its own options.
 func longestCommand() int { return 8100 }
 
-// quotable says that a value can be quoted for cmd.exe, which reads some characters
-// within quotes, too.
+// quotable reports whether a value can be quoted for cmd.exe, which interprets some characters even within
+// quotes.
 func quotable(value string) bool { return !strings.ContainsAny(value, "\"%\r\n\x00") }
 
-// shellWord quotes a value for cmd.exe, and for programs that read arguments as most do:
-// to them a backslash before a quote means that quote.
+// shellWord quotes a value for cmd.exe, and for programs that parse arguments in the usual way: for them a
+// backslash before a quote escapes that quote.
 func shellWord(value string) string {
 	if isPlain(value) {
 		return value
@@ -77,5 +77,5 @@ func shellWord(value string) string {
 	return `"` + value + strings.Repeat(`\`, slashes) + `"`
 }
 
-// forbidden is what no file's name can have, and how it is written in one.
+// forbidden escapes the characters that a file name cannot contain.
 var forbidden = strings.NewReplacer("%", "%25", "/", "%2F", "\x00", "%00", `\`, "%5C", ":", "%3A", "*", "%2A", "?", "%3F", `"`, "%22", "<", "%3C", ">", "%3E", "|", "%7C")

@@ -4,5 +4,5 @@ package console
 
 import "errors"
 
-// SpeakTo is for systems on which a process inherits descriptors by their numbers.
+// SpeakTo fails: on this system processes do not inherit descriptors by number.
 func (e *Env) SpeakTo(int) error { return errors.New("this system has no descriptors to inherit") }

@@ -10,7 +10,7 @@ import (
 )
 
 // SpeakTo sends all messages to a descriptor that this process inherited. Neither the job nor any
-// other child gets it: a reader of the other end sees its end when this process ends.
+// other child inherits it, so a reader at the other end gets EOF when this process ends.
 func (e *Env) SpeakTo(descriptor int) error {
 	if descriptor <= unix.Stderr {
 		return fmt.Errorf("descriptor %d is one of the job's: choose one from 3 on", descriptor)

@@ -1,6 +1,5 @@
-// Package console is where a command meets its user: what it gets from outside, the words
-// and numbers of its options, what it says and prints, and the exit code it ends with. It
-// knows no command and no source.
+// Package console is the interface between a command and its user: environment, standard streams,
+// formats of option values, messages and exit codes. It depends on no command and no source.
 package console
 
 import (
@@ -17,21 +16,21 @@ import (
 	"golang.org/x/term"
 )
 
-// Env is what a command gets from outside, and where it speaks.
+// Env is a command's environment and its standard streams.
 type Env struct {
-	Program               string // by which name it was called
+	Program               string // the name by which it was called
 	Stdin, Stdout, Stderr *os.File
 	Getenv                func(string) string
 	Environ               func() []string
 
-	// SpeakJSON has messages written as JSON, an object a line.
+	// SpeakJSON writes messages as JSON, one object per line.
 	SpeakJSON bool
 
 	messages messages
-	speaker  *os.File // where messages go; nil is Stderr
+	speaker  *os.File // where messages go; Stderr if nil
 }
 
-// NewEnv is that of this process, with these variables.
+// NewEnv returns the Env of this process with the given variables.
 func NewEnv(environ []string) *Env {
 	return &Env{
 		Program: filepath.Base(os.Args[0]), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -47,11 +46,11 @@ func NewEnv(environ []string) *Env {
 	}
 }
 
-// Output is what the user wants to be told, and how.
+// Output is how much the user wants to see, and in which format.
 type Output struct{ JSON, Quiet, Verbose bool }
 
-// Say prints a line of our own on the standard error, which keeps it apart from
-// results and from a job's output. Names in it may be anybody's. It waits for nobody.
+// Say prints a line on the standard error, which keeps it apart from results and from the job's
+// output. Names in it may come from other users. It never blocks.
 func (e *Env) Say(format string, args ...any) {
 	if e.SpeakJSON {
 		e.SayObject(messageOf(fmt.Sprintf(format, args...)))
@@ -60,11 +59,11 @@ func (e *Env) Say(format string, args ...any) {
 	e.Tell("multilock: " + Line(fmt.Sprintf(format, args...)) + "\n")
 }
 
-// Tell does the same with a text as it stands.
+// Tell prints a text without changes. It never blocks.
 func (e *Env) Tell(text string) { e.messages.add(cmp.Or(e.speaker, e.Stderr), text) }
 
-// Show is for what will soon be shown anew. It is left out for a reader who has not read
-// what came before.
+// Show prints a text that the next Show will replace. It drops the text if the reader has not read
+// earlier messages.
 func (e *Env) Show(text string) {
 	if e.messages.pending() == nil {
 		e.Tell(text)
@@ -80,8 +79,8 @@ func (e *Env) PrintJSON(value any) error {
 	return e.Print("%s\n", Escaped(Stamped(text)))
 }
 
-// Print prints a result, after the messages that came before it. What is in it may be
-// anybody's: nothing gets out but lines of what can be printed.
+// Print prints a result, after earlier messages. The result may come from other users, so Print
+// replaces characters that are not printable.
 func (e *Env) Print(format string, args ...any) error {
 	return e.print(lines(fmt.Sprintf(format, args...)))
 }
@@ -103,39 +102,38 @@ func (e *Env) PrintLine(value any) error {
 	return e.Print("%s\n", Escaped(Stamped(text)))
 }
 
-// Await returns when all that was said so far has been written, or after a while: a job
-// is to speak after us.
+// Await returns when all messages so far have been written, or after a short timeout. It is called
+// before a job starts, so that the job's output comes later.
 func (e *Env) Await() { e.messages.await(patienceBefore) }
 
-// Flush returns when all that was said has been written, or nobody seems to read it.
+// Flush returns when all messages have been written, or when no process seems to read them.
 func (e *Env) Flush() { e.messages.await(patienceAfter) }
 
-// IsTerminal says whether a person may be looking.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) } //nolint:gosec // a descriptor fits
 
-// messages are on their way to people, on the standard error. A reader who does not read
-// (a full pipe, a terminal that was stopped) holds up whoever writes to him, and nothing
-// that ends a job, releases a lock or obeys a signal may wait for that. So they are
-// written in the background, in their order, by a goroutine that is there as long as
-// there is something to write.
+// messages are written to the standard error for people. A reader that does not read (a full pipe, a
+// stopped terminal) blocks the writer, and nothing that ends a job, releases a lock or handles a signal
+// may wait for that. So a goroutine writes them in the background, in order, and runs only while there
+// is something to write.
 type messages struct {
 	mu      sync.Mutex
 	waiting []byte
-	missed  int           // messages that there was no room for
-	written chan struct{} // closed when nothing is left to be written; nil if that is so
-	waited  time.Duration // for that, in vain
+	missed  int           // messages dropped for lack of room
+	written chan struct{} // closed when all is written; nil if nothing is pending
+	waited  time.Duration // total time spent waiting for it without success
 }
 
 const (
-	// maxWaiting bounds what is kept for a reader who does not read.
+	// maxWaiting limits what is buffered for a reader that does not read.
 	maxWaiting = 1 << 20
-	// patienceBefore is how long a job is not started, so that it speaks after us, and
-	// patienceAfter how long the program does not end, for a reader who does not read.
+	// patienceBefore is how long the start of a job waits for a reader that does not read, and
+	// patienceAfter how long the end of the program does.
 	patienceBefore = 100 * time.Millisecond
 	patienceAfter  = time.Second
 )
 
-// add has a text written. It never waits.
+// add queues a text. It never blocks.
 func (m *messages) add(to io.Writer, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,17 +150,17 @@ func (m *messages) add(to io.Writer, text string) {
 
 func (m *messages) write(to io.Writer) {
 	for text := m.take(); text != nil; text = m.take() {
-		_, _ = to.Write(text) // nobody is left to tell
+		_, _ = to.Write(text) // there is no way to report an error here
 	}
 }
 
-// take returns what is to be written next, nil if that is nothing.
+// take returns the text to write next, nil if there is nothing.
 func (m *messages) take() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := m.waiting
 	if m.missed > 0 {
-		text = fmt.Appendf(text, "multilock: %d messages are missing here: nobody read them\n", m.missed)
+		text = fmt.Appendf(text, "multilock: %d messages are missing here, because they were not read in time\n", m.missed)
 	}
 	m.waiting, m.missed = nil, 0
 	if len(text) == 0 {
@@ -173,15 +171,15 @@ func (m *messages) take() []byte {
 	return text
 }
 
-// pending is closed when all that was added has been written; nil if that is so.
+// pending returns a channel that is closed when all texts have been written; nil if nothing is pending.
 func (m *messages) pending() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.written
 }
 
-// await returns when all that was added has been written, or patience is at its end:
-// for each reader who does not read it is spent once.
+// await returns when all texts have been written, or when patience runs out. It spends that time only
+// once for a reader that does not read.
 func (m *messages) await(patience time.Duration) {
 	m.mu.Lock()
 	pending, left := m.written, patience-m.waited

@@ -13,8 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Exit codes. They stay clear of what jobs use themselves, and follow timeout(1)
-// and env(1) from 124 on.
+// Exit codes. They avoid codes that jobs use, and follow timeout(1) and env(1) from 124 on.
 const (
 	ExitOK        = 0
 	ExitNotDone   = 1
@@ -29,24 +28,25 @@ const (
 
 // ExitTable is printed in the help text.
 const ExitTable = `Exit codes:
-     0  done; "run" passes the job's own code through
-     1  "wait", "batch": a job failed or died, its output could not be kept,
+     0  done; "run" ends with the job's own code
+     1  "wait", "batch": a job failed or died, its output could not be stored,
         or "batch" was halted by failures; "doctor": there is a warning
-   120  held by somebody, for the N-th time in a row (run --fail-after N)
-   121  held by somebody (or the code of -E); "status NAME" says so, too
+   120  held by the same process N times in a row (run --fail-after N)
+   121  held by another process (or the code of -E); also from "status NAME"
    122  the lock was lost while it was held
-   123  cannot tell: the lock's state, or whether a result was recorded
+   123  unknown: the lock's state, or whether a result was recorded
    124  a time limit passed (--wait, --max-runtime, or a lock that ends by time)
-   125  a failure of multilock itself, wrong usage included
+   125  multilock itself failed, or wrong usage
    126  the command cannot be run
    127  the command was not found
  128+n  killed by signal n
-"overdue" alone ends as monitoring expects it: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.`
+Only "overdue" has the codes of monitoring plugins: 0 OK, 1 WARNING,
+2 CRITICAL, 3 UNKNOWN (multilock overdue --help).`
 
-// CodedError is an error that says itself which exit code it means.
+// CodedError is an error with its own exit code.
 type CodedError struct {
 	Code int
-	Text string // what it says; what Err does if it is empty
+	Text string // the message; the text of Err if empty
 	Err  error  // may be nil
 }
 
@@ -60,8 +60,7 @@ func (e *CodedError) Error() string {
 func (e *CodedError) Unwrap() error { return e.Err }
 func (e *CodedError) exitCode() int { return e.Code }
 
-// RefusedError is the end of a command because somebody else holds the lock, where the
-// user has chosen the exit code for that.
+// RefusedError means that the lock is held, and has the exit code that the user chose for that.
 type RefusedError struct {
 	Code int
 	Err  error
@@ -71,13 +70,13 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 func (e *RefusedError) exitCode() int { return e.Code }
 
-// SignalError is the end of a command by a signal to multilock itself.
+// SignalError means that a signal to multilock ended the command.
 type SignalError struct{ Signal syscall.Signal }
 
 func (e *SignalError) Error() string { return "stopped by signal: " + e.Signal.String() }
 func (e *SignalError) exitCode() int { return ExitSignal + int(e.Signal) }
 
-// Signalled is the cause of a context that a signal ended.
+// Signalled returns the cause of a context that a signal ended.
 func Signalled(s os.Signal) *SignalError {
 	number, ok := s.(syscall.Signal)
 	if !ok {
@@ -86,7 +85,7 @@ func Signalled(s os.Signal) *SignalError {
 	return &SignalError{number}
 }
 
-// Exit codes of what monitors other programs, as Nagios and its kin understand them.
+// Exit codes of monitoring plugins, as defined by Nagios and compatible programs.
 const (
 	ExitMonitorOK = iota
 	ExitMonitorWarning
@@ -94,19 +93,19 @@ const (
 	ExitMonitorUnknown
 )
 
-// ToldError is the end of a command that has told all there is to say.
+// ToldError ends a command that has already printed all messages.
 type ToldError struct{ Code int }
 
 func (e *ToldError) Error() string { return fmt.Sprintf("ended with code %d", e.Code) }
 func (e *ToldError) exitCode() int { return e.Code }
 
-// UsageError is a wrong command line.
+// UsageError means that the command line is wrong.
 type UsageError struct {
 	Command string // "" for the program itself
 	Err     error
 }
 
-// MonitorCommand has the exit codes of what monitors other programs.
+// MonitorCommand is the command with the exit codes of a monitoring plugin.
 const MonitorCommand = "overdue"
 
 func (u *UsageError) exitCode() int {
@@ -125,22 +124,21 @@ func (u *UsageError) Error() string {
 
 func (u *UsageError) Unwrap() error { return u.Err }
 
-// Usagef makes one of them.
+// Usagef makes a UsageError.
 func Usagef(command, format string, args ...any) error {
 	return &UsageError{Command: command, Err: fmt.Errorf(format, args...)}
 }
 
-// JobError carries the end of a job that has nothing wrong with it from our side.
+// JobError has the outcome of a job that multilock ran without an error of its own.
 type JobError struct{ Result job.Result }
 
 func (e *JobError) Error() string { return fmt.Sprintf("the job ended with code %d", e.Result.Code) }
 
-// JobCode is the job's own code.
+// JobCode returns the job's own code.
 func (e *JobError) JobCode() int { return e.Result.Code }
 
-// ExitCode is the only place that turns an error into an exit code. The errors above
-// carry their own; what packages say that know nothing of exit codes is listed here. How
-// a job ended counts if nothing else went wrong.
+// ExitCode maps an error to an exit code. The errors above have their own; errors of packages that
+// know no exit codes are listed here. The job's own code is used if nothing else failed.
 func ExitCode(err error) int {
 	var own interface{ exitCode() int }
 	var ofJob interface{ JobCode() int }
@@ -165,8 +163,8 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// pastDeadline says whether a limit of ours has passed. That a server did not answer
-// in its own time is a failure like any other.
+// pastDeadline reports whether one of our own time limits has passed. A server that does not answer in
+// time is an ordinary failure.
 func pastDeadline(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*source.OpError))
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// 124 is for limits that the user has set. A server that does not answer in its own
-// time is a failure.
+// 124 is for limits set by the user. A server that does not answer in time is a failure.
 func TestDeadlinesOfServersAreNoLimits(t *testing.T) {
 	t.Parallel()
 	slow := &source.OpError{Source: "x", Op: "ask", Err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)}
@@ -34,8 +33,7 @@ func TestDeadlinesOfServersAreNoLimits(t *testing.T) {
 	require.Equal(t, ExitTimeLimit, ExitCode(&multilock.LostError{Name: "x", Err: multilock.ErrOver}), "that is how such a lock ends")
 }
 
-// Of several errors the one counts that says most about what the user has to do; how the
-// job ended only if nothing else went wrong.
+// Of several errors the most specific one for the user counts; the job's own code only without other errors.
 func TestWhichErrorCounts(t *testing.T) {
 	t.Parallel()
 	lost := &multilock.LostError{Name: "x", Err: errors.New("broken")}
@@ -63,10 +61,10 @@ func TestWhichErrorCounts(t *testing.T) {
 	require.Equal(t, ExitLost, ExitCode(errors.Join(&job.NotFoundError{Command: "x"}, lost)))
 }
 
-// longEnough is far beyond what passes.
+// longEnough is a timeout far above any normal duration.
 const longEnough = 30 * time.Second
 
-// A reader who reads gets all of it, and each one's messages in their order.
+// A reader that reads gets all messages, those of each writer in order.
 func TestMessagesReachTheirReader(t *testing.T) {
 	t.Parallel()
 	const speakers, each = 8, 500
@@ -96,8 +94,8 @@ func TestMessagesReachTheirReader(t *testing.T) {
 	}
 }
 
-// What is kept for a reader who does not read is bounded; when he reads again he is
-// told how much is missing, and where.
+// Messages for a reader that does not read are limited; when it reads again it sees how many are missing,
+// and where.
 func TestMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	var m messages
@@ -108,7 +106,7 @@ func TestMessagesThatNobodyReads(t *testing.T) {
 		m.add(writer, line)
 	}
 	for range 10_000 {
-		m.await(time.Millisecond) // that is waited for once
+		m.await(time.Millisecond) // only the first call waits
 	}
 	require.NotNil(t, m.pending())
 	require.LessOrEqual(t, len(m.waiting), maxWaiting)
@@ -121,5 +119,5 @@ func TestMessagesThatNobodyReads(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(text), 3*maxWaiting, "what is being written, and what waits")
 	require.True(t, strings.HasPrefix(string(text), "first\n"+line))
-	require.Regexp(t, `multilock: \d+ messages are missing here: nobody read them\n$`, string(text))
+	require.Regexp(t, `multilock: \d+ messages are missing here, because they were not read in time\n$`, string(text))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Schema is the version of all that --json prints. It grows when a field changes or goes, not
-// when one is added.
+// Schema is the version of the --json output. It changes when a field is changed or removed, not when
+// one is added.
 const Schema = 1
 
 // Stamped puts the version in front of the other fields of a JSON object.
@@ -28,15 +28,15 @@ func Stamped(object []byte) []byte {
 	return fmt.Appendf(nil, `{%s"schema"%s%d%s%s`, blank, separator, Schema, comma, rest)
 }
 
-// Message is what is said with --json.
+// Message is a message with --json.
 type Message struct {
 	Level   string `json:"level"` // info, warning or error
 	Message string `json:"message"`
-	Exit    *int   `json:"exit,omitempty"` // of an error with which multilock ends
-	Lock    any    `json:"lock,omitempty"` // who is in the way
+	Exit    *int   `json:"exit,omitempty"` // only for the error that ends multilock
+	Lock    any    `json:"lock,omitempty"` // the lock that is held
 }
 
-// messageOf tells a warning by its first word.
+// messageOf recognises a warning by its prefix.
 func messageOf(text string) Message {
 	if warning, ok := strings.CutPrefix(text, "warning: "); ok {
 		return Message{Level: "warning", Message: warning}
@@ -51,8 +51,8 @@ func (e *Env) SayObject(object any) {
 	}
 }
 
-// AsksForJSON says whether a command line does that, as far as one can tell without knowing
-// its options: for what is said about one that cannot be understood.
+// AsksForJSON guesses whether a command line asks for JSON without parsing its options, for messages
+// about a command line that cannot be parsed.
 func AsksForJSON(args []string) bool {
 	for _, arg := range args {
 		switch strings.TrimLeft(arg, "-") {

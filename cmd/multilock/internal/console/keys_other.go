@@ -4,5 +4,5 @@ package console
 
 import "os"
 
-// Keys are none here.
+// Keys returns no keys: they are not supported on this system.
 func Keys(*os.File) (keys <-chan byte, restore func()) { return nil, func() {} }

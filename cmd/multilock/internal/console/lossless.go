@@ -10,9 +10,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Lossless is JSON of a value whose texts may be any bytes. A byte that is not UTF-8 becomes
-// the escape of a lone surrogate, \udc80 to \udcff, as Python's surrogateescape has it:
-// os.fsencode of what json.loads returns gives the bytes. The indent may be empty.
+// Lossless returns a value as JSON whose texts may contain any bytes. A byte that is not UTF-8 becomes
+// the escape of a lone surrogate, \udc80 to \udcff, like Python's surrogateescape: os.fsencode of a
+// text from json.loads returns the bytes. The indent may be empty.
 func Lossless(value any, indent string) ([]byte, error) {
 	marshal := func(value any) ([]byte, error) {
 		if indent != "" {
@@ -21,7 +21,7 @@ func Lossless(value any, indent string) ([]byte, error) {
 		return json.Marshal(value)
 	}
 	text, err := marshal(value)
-	if err != nil || !bytes.Contains(text, []byte(`\ufffd`)) { // what package json writes for such a byte
+	if err != nil || !bytes.Contains(text, []byte(`\ufffd`)) { // package json's replacement for such a byte
 		return text, err
 	}
 	if text, err = marshal(MapTexts(value, source.EncodeName)); err != nil {
@@ -38,13 +38,13 @@ func Lossless(value any, indent string) ([]byte, error) {
 	return out, nil
 }
 
-// MapTexts is a copy of a value with each of its texts changed.
+// MapTexts returns a copy of a value with each of its texts changed.
 func MapTexts[T any](value T, change func(string) string) T {
 	mapTexts(reflect.ValueOf(&value).Elem(), change)
 	return value
 }
 
-// mapTexts does so in place. What pointers, slices and maps lead to is copied first.
+// mapTexts does so in place. It copies what pointers, slices and maps refer to before changing it.
 func mapTexts(v reflect.Value, change func(string) string) {
 	if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface || k == reflect.Slice || k == reflect.Map) && v.IsNil() {
 		return

@@ -7,16 +7,16 @@ import (
 	"github.com/multilock/go/internal/span"
 )
 
-// Moment is a flag's value: a point in time, as it stands or as a duration before now.
+// Moment is a flag's value: a point in time, given directly or as a duration before now.
 type Moment struct {
 	Value time.Time
 	Given bool
 }
 
-// MomentForms says how a moment is written.
+// MomentForms lists the accepted forms of a moment.
 const MomentForms = "2h or 7d ago, 2026-05-31, 2026-05-31 14:30, 14:30 (today), or 2026-05-31T14:30:00Z"
 
-// Set reads the value. What names no time zone is meant in that of this host.
+// Set parses the value. Without a time zone it is in that of this host.
 func (m *Moment) Set(text string) (err error) {
 	m.Value, err = momentOf(text, time.Now())
 	m.Given = err == nil

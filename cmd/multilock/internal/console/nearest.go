@@ -2,9 +2,9 @@ package console
 
 import "github.com/xrash/smetrics"
 
-// Nearest is the name that is most like what was typed; "" if none is.
+// Nearest returns the name most similar to what was typed; "" if none is similar.
 func Nearest(typed string, names []string) (name string) {
-	const most = 2 // letters that are wrong
+	const most = 2 // wrong letters
 	least := most + 1
 	for _, each := range names {
 		if wrong := smetrics.WagnerFischer(typed, each, 1, 1, 1); wrong < least && wrong < len(typed) {

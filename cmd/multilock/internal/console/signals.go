@@ -10,28 +10,28 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
-// Signals is what the process gets from outside. Until a job runs, a signal that
-// asks to end ends the command; from then on all of them are the job's.
+// Signals receives this process's signals. Until a job runs, a signal to end ends the command; after
+// that all signals are passed on to the job.
 type Signals struct {
 	stop  func()
 	toJob chan os.Signal
 
 	mu      sync.Mutex
-	handed  bool // a job has them
+	handed  bool // a job receives them
 	pending error
 	cancels []context.CancelCauseFunc
 }
 
-// CatchSignals begins to catch them.
+// CatchSignals starts to catch signals.
 func CatchSignals() *Signals {
 	s := &Signals{toJob: make(chan os.Signal, 16)}
 	s.stop = Listen(s.deliver)
 	return s
 }
 
-// Listen calls f with each signal that is for us or for a job, one after the other,
-// until stop is called: then signals have their default effect again. A program that ends
-// at once does not wait for that: each signal takes two switches between threads.
+// Listen calls f with each signal for this process or its job, one at a time, until stop is called;
+// after that signals have their default effect. stop resets them in the background, because each
+// signal takes two switches between threads, and a program that ends at once need not wait.
 func Listen(f func(os.Signal)) (stop func()) {
 	incoming, end, ended := make(chan os.Signal, 16), make(chan struct{}), make(chan struct{})
 	signal.Notify(incoming, job.Signals()...)
@@ -53,9 +53,9 @@ func Listen(f func(os.Signal)) (stop func()) {
 	}
 }
 
-// OutliveReaders is for what holds locks: that nobody reads its messages any more,
-// as when an ssh connection broke, must not end it with locks in its hands. SIGPIPE
-// is caught and not ignored, because a job would inherit that.
+// OutliveReaders keeps a process that holds locks alive when its messages lose their reader, as after
+// an ssh connection breaks. It catches SIGPIPE instead of ignoring it, because a job would inherit an
+// ignored signal.
 func OutliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func (s *Signals) deliver(sig os.Signal) {
@@ -64,7 +64,7 @@ func (s *Signals) deliver(sig os.Signal) {
 	if s.handed {
 		select {
 		case s.toJob <- sig:
-		default: // the job has sixteen of them to look at
+		default: // sixteen signals wait for the job already
 		}
 	}
 	if !job.Asks(sig) {
@@ -76,8 +76,7 @@ func (s *Signals) deliver(sig os.Signal) {
 	}
 }
 
-// Until returns a context that a signal to end cancels. It is for what goes on
-// without a job.
+// Until returns a context that a signal to end cancels, for work without a job.
 func (s *Signals) Until(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -89,8 +88,8 @@ func (s *Signals) Until(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Next is closed when a signal to end comes after this call. It is for what is left to be
-// done when a job is over, which an earlier signal may have ended.
+// Next returns a channel that is closed when a signal to end arrives after this call. It is for the work
+// that is left after a job, which an earlier signal may have ended.
 func (s *Signals) Next() <-chan struct{} {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s.mu.Lock()
@@ -99,18 +98,18 @@ func (s *Signals) Next() <-chan struct{} {
 	return ctx.Done()
 }
 
-// ForJob hands the signals over to a job.
+// ForJob passes the signals on to a job.
 func (s *Signals) ForJob() <-chan os.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handed = true
 	if again, ok := s.pending.(*SignalError); ok { //nolint:errorlint // made above
-		s.toJob <- again.Signal // it came while the job was being started
+		s.toJob <- again.Signal // it arrived while the job was being started
 	}
 	return s.toJob
 }
 
-// Release lets signals have their default effect again.
+// Release restores the default effect of signals.
 func (s *Signals) Release() {
 	s.stop()
 	s.mu.Lock()

@@ -15,7 +15,7 @@ type Duration struct {
 	Given bool
 }
 
-// Set reads the value.
+// Set parses the value.
 func (d *Duration) Set(text string) error {
 	value, err := span.Parse(text)
 	if err != nil {
@@ -25,9 +25,9 @@ func (d *Duration) Set(text string) error {
 	return nil
 }
 
-// Preset sets the value that counts if none is given.
+// Preset sets the default.
 func (d *Duration) Preset(text string) {
-	_ = d.Set(text) // of the table of options
+	_ = d.Set(text) // the default is valid
 	d.Given = false
 }
 
@@ -37,7 +37,7 @@ type WaitLimit struct {
 	Forever bool
 }
 
-// Set reads the value.
+// Set parses the value.
 func (w *WaitLimit) Set(text string) error {
 	if text == "forever" {
 		w.Forever, w.Given = true, true
@@ -46,19 +46,19 @@ func (w *WaitLimit) Set(text string) error {
 	return w.Duration.Set(text)
 }
 
-// Waits says whether to wait at all.
+// Waits reports whether to wait at all.
 func (w *WaitLimit) Waits() bool { return w.Forever || w.Value > 0 }
 
-// After is what is left of the limit when so much time is over.
+// After returns the rest of the limit after a time.
 func (w WaitLimit) After(over time.Duration) WaitLimit {
 	w.Value = max(w.Value-over, 0)
 	return w
 }
 
-// ErrWaitOver is the end of a wait that was limited.
-var ErrWaitOver = &CodedError{Code: ExitTimeLimit, Text: "the time to wait is over"}
+// ErrWaitOver is the cause of a wait that timed out.
+var ErrWaitOver = &CodedError{Code: ExitTimeLimit, Text: "timed out waiting"}
 
-// Limited ends a context when the time to wait is over.
+// Limited returns a context that ends when the wait times out.
 func (w *WaitLimit) Limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.Forever {
 		return ctx, func() {}
@@ -72,7 +72,7 @@ type Number struct {
 	Given bool
 }
 
-// Set reads the value.
+// Set parses the value.
 func (n *Number) Set(text string) error {
 	value, err := strconv.Atoi(text)
 	if err != nil {
@@ -82,8 +82,8 @@ func (n *Number) Set(text string) error {
 	return nil
 }
 
-// Preset sets the value that counts if none is given.
+// Preset sets the default.
 func (n *Number) Preset(text string) {
-	_ = n.Set(text) // of the table of options
+	_ = n.Set(text) // the default is valid
 	n.Given = false
 }

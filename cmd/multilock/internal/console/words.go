@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// CommandLine is a command as a person would type it into a shell.
+// CommandLine returns a command as a person would type it into a shell.
 func CommandLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
@@ -23,9 +23,8 @@ func CommandLine(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Quote makes one word of a text that a shell reads back as it was, and that is
-// harmless on a terminal. What cannot be printed takes the form $'...', which
-// bash, zsh and ksh know.
+// Quote quotes a text as one word for a shell, safe to show on a terminal. Text with characters that
+// are not printable takes the form $'...', which bash, zsh and ksh support.
 func Quote(s string) string {
 	switch {
 	case s != "" && !strings.ContainsFunc(s, special):
@@ -49,16 +48,16 @@ func Quote(s string) string {
 	return b.String() + "'"
 }
 
-// special says which characters need quoting. All of Unicode does but letters
-// and digits, because what a shell takes for a blank depends on the locale.
+// special reports whether a character needs quoting. Outside of ASCII only letters and digits do not,
+// because what a shell takes for a blank depends on the locale.
 func special(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,+@%", r) || r == utf8.RuneError
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// Harmless replaces what must not reach a terminal from somebody else's hands,
-// and what would break a line or a table.
+// Harmless replaces characters of other users' texts that must not reach a terminal, or would break a
+// line or a table.
 func Harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unprintable(r) {
@@ -68,10 +67,10 @@ func Harmless(s string) string {
 	}, s)
 }
 
-// Line is a text in one harmless line: errors that were joined have several.
+// Line returns a text as one harmless line: joined errors have several.
 func Line(s string) string { return Harmless(strings.ReplaceAll(s, "\n", "; ")) }
 
-// lines are harmless, and stay lines.
+// lines makes each line of a text harmless.
 func lines(s string) string {
 	each := strings.Split(s, "\n")
 	for i, line := range each {
@@ -80,8 +79,8 @@ func lines(s string) string {
 	return strings.Join(each, "\n")
 }
 
-// Pass writes a text that other users may have written: as it is to a program, and without
-// what would control a terminal to a person.
+// Pass writes a text that may come from other users: unchanged to a program, and without terminal
+// control characters to a person.
 func Pass(to *os.File, text []byte) error {
 	if IsTerminal(to) {
 		text = []byte(strings.Map(func(r rune) rune {
@@ -95,8 +94,8 @@ func Pass(to *os.File, text []byte) error {
 	return err
 }
 
-// Escaped makes JSON harmless: package json leaves the control characters beyond
-// ASCII as they are, and those that turn the direction of writing.
+// Escaped escapes what package json leaves in JSON: control characters beyond ASCII, and characters
+// that change the direction of writing.
 func Escaped(text []byte) []byte {
 	harmful := func(r rune) bool { return r != '\n' && unprintable(r) }
 	if utf8.Valid(text) && !bytes.ContainsFunc(text, harmful) {
@@ -117,8 +116,8 @@ func Escaped(text []byte) []byte {
 	return out
 }
 
-// Label shows a name as it is if that is harmless on a terminal and in a table. A terminal
-// may take a lone byte for a control character, so broken UTF-8 is not.
+// Label returns a name unchanged if it is harmless on a terminal and in a table, and quoted otherwise.
+// A name with invalid UTF-8 is quoted: a terminal may take a lone byte for a control character.
 func Label(name string) string {
 	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
 		return strconv.Quote(name)
@@ -126,7 +125,7 @@ func Label(name string) string {
 	return name
 }
 
-// Short writes a duration for people, in at most two units.
+// Short formats a duration for people, in at most two units.
 func Short(d time.Duration) string {
 	switch {
 	case d == source.Unknown:
@@ -145,7 +144,7 @@ func Short(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// HeldBy says in words by whom a lock is held, since when, and why that counts as alive.
+// HeldBy describes a lock's holder, since when it holds the lock, and why it counts as alive.
 func HeldBy(s source.Sighting) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
@@ -153,7 +152,7 @@ func HeldBy(s source.Sighting) string {
 		fmt.Fprintf(&b, ", for %s", Short(s.Age))
 	}
 	if s.Silence != source.Unknown && s.Record.Heartbeat > 0 {
-		fmt.Fprintf(&b, ", last sign of life %s ago", Short(s.Silence))
+		fmt.Fprintf(&b, ", last heartbeat %s ago", Short(s.Silence))
 	}
 	if s.Why != "" {
 		fmt.Fprintf(&b, " (%s)", s.Why)
@@ -161,8 +160,7 @@ func HeldBy(s source.Sighting) string {
 	return b.String()
 }
 
-// AndOutput adds to the words about a job's end why its output is not kept as a whole, if
-// that is so.
+// AndOutput adds to the description of a job's outcome why its output is incomplete, if it is.
 func AndOutput(words, output string) string {
 	if output == "" {
 		return words

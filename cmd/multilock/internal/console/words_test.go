@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzWords: whatever somebody calls something, what is shown of it is UTF-8 without control
-// characters, through each way that a text takes to a terminal.
+// FuzzWords: any name is displayed as UTF-8 without control characters, by each function that prepares text
+// for a terminal.
 func FuzzWords(f *testing.F) {
 	for _, seed := range []string{
 		"", "nightly", "a b", "\x9b31mred", "\xc2\x9b31mred", "\x1b[31mred", "a\nb\tc", "\u202egnp.exe", "\xff\xfe", "\xf4\x90\x80\x80", "\xed\xa0\x80", "\U000e0041", "é☃", "\x85", "$'x'", `\x9b`,
@@ -41,7 +41,7 @@ func requireHarmless(t *testing.T, way, shown string) {
 	require.False(t, strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) }), "%s: %q", way, shown)
 }
 
-// What a command prints has been made harmless, whoever forgot it before.
+// Print makes all output harmless, even if its caller did not.
 func TestPrintedIsHarmless(t *testing.T) {
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, err)

@@ -29,72 +29,75 @@ type Host struct {
 	Host     string `json:"host"`
 	PID      int    `json:"pid"`
 	User     string `json:"user,omitempty"`
-	SameHost bool   `json:"same_host"` // it runs under this host's own kernel
-	End      string `json:"end"`
-	Refused  int    `json:"refused"` // attempts of this host that its lock refused
+	SameHost bool   `json:"same_host"` // runs on the same kernel as this process
+	End      string `json:"state"`
+	Refused  int    `json:"not_acquired"` // attempts of this host while it held the lock
 	Account
-	Stale float64 `json:"stale_seconds"` // age of a list in which its locks were missing
+	Stale float64 `json:"stale_seconds"` // age of a list that lacked its locks
 	Late  float64 `json:"late_seconds"`  // the longest delay of its heartbeats
 }
 
-// The ends of a participant.
+// How a participant ended.
 const (
-	endComplete   = "complete"
-	endLeft       = "left" // before its account
-	endWentAway   = "went away"
+	EndComplete   = "complete" // it took part to the end
+	endLeft       = "left"     // before it published its account
+	endWentAway   = "gone"
 	endUnfinished = "unfinished"
 )
 
 func (h *host) report() Report {
-	r := Report{Expect: h.Hosts, Account: h.Account, Hosts: []Host{}}
-	complete := 0
+	r := Report{Expect: h.Hosts, Account: h.Account, Hosts: []Host{}, Open: !h.harmKnown() && (h.open || h.complete() == 0)}
 	for _, p := range h.peers {
-		other := p.Host
-		other.Stale, other.Late = p.stale.Seconds(), p.late.Round(time.Millisecond).Seconds()
-		if p.complete() {
-			other.End = endComplete
-			complete++
-		}
-		r.Hosts = append(r.Hosts, other)
 		r.Findings = append(r.Findings, h.judge(p))
+		if r.Hosts = append(r.Hosts, p.Host); p.complete() {
+			r.Hosts[len(r.Hosts)-1].End = EndComplete
+		}
 	}
 	r.Findings = append(r.Findings, h.found...)
-	r.Findings = append(r.Findings, h.conclusion(complete)...)
-	r.Open = !h.harmKnown() && (h.problem != nil || complete == 0)
 	return r
 }
 
-// conclusion returns the findings that are known only in the end.
-func (h *host) conclusion(complete int) (found []source.Finding) {
+// complete reports whether the peer took part until the end.
+func (p *peer) complete() bool { return p.marks > 0 && p.Refused > 0 }
+
+// complete counts the peers that took part until the end.
+func (h *host) complete() int {
+	return len(slices.DeleteFunc(slices.Clone(h.peers), func(p *peer) bool { return !p.complete() }))
+}
+
+const again = "run it again on all hosts"
+
+// conclude adds the findings that are known only at the end.
+func (h *host) conclude(finished bool) {
 	const slowRelease = time.Second
 	if h.parting >= slowRelease {
-		f := source.Fine("join", fmt.Sprintf("this host needed up to %s to give the lock back", console.Short(h.parting)))
-		f.Advice = "others wait that long for each of its locks; on NFS, a v3 mount beside v4 ones can do that: use one version on all hosts, best 4.2"
-		found = append(found, f)
+		f := source.Fine("join", fmt.Sprintf("this host needed up to %s to release the lock", console.Short(h.parting)))
+		f.Advice = "use the same NFS version on all hosts, best 4.2: a v3 mount beside v4 mounts can delay each release as long"
+		h.found = append(h.found, f)
 	}
+	complete := h.complete()
 	switch {
-	case h.problem != nil:
-		return append(found, source.Unusable("join", h.problem.text, h.problem.advice))
-	case !h.finished || h.harmKnown(): // an error of the source, or the harm, is reported already
-		return found
+	case !finished || h.harmKnown(): // the reason is already reported
+		return
 	case complete == 0:
-		return append(found, source.Unusable("join", "no other host stayed to the end, so nothing was shown", "run it again on all hosts"))
+		h.found = append(h.found, source.Unusable("join", "no other host stayed until the end", again))
+		return
 	}
 	turns := h.Turns
 	for _, p := range h.peers {
 		turns += p.Turns
 	}
-	text := fmt.Sprintf("%d participants took %d turns with one lock, and no two were seen at the same time", complete+1, turns)
+	text := fmt.Sprintf("%d participants held one lock in %d turns, never two at the same time", complete+1, turns)
 	if len(h.Fences) > 0 {
-		text += ": each turn had a fencing number of its own"
+		text += "; each turn had its own fencing token"
 	}
-	return append(found, source.Fine("join", text))
+	h.found = append(h.found, source.Fine("join", text))
 }
 
 const (
-	clockLimit = time.Minute // a clock that is further off is worth a warning
-	// In heartbeats: a busy host's are slightly late, and a TTL should be a few times longer
-	// than they are late.
+	clockLimit = time.Minute // larger differences cause a warning
+	// In heartbeat intervals: a busy host's heartbeats are slightly late, and a TTL should be a few times
+	// longer than their delay.
 	slightlyLate = 1
 	tooLate      = 3
 	ttlForLate   = 4
@@ -102,7 +105,6 @@ const (
 
 // judge returns the worst finding about a peer.
 func (h *host) judge(p *peer) source.Finding {
-	const again = "run it again on all hosts"
 	ahead := 0.0
 	if p.Clock != nil {
 		ahead = *p.Clock
@@ -112,17 +114,17 @@ func (h *host) judge(p *peer) source.Finding {
 		found bool
 		source.Finding
 	}{
-		{p.unsafe, source.Unusable("host", "it has seen that locks are NOT SAFE here", "read what doctor says on that host")},
-		{p.End == endWentAway, warn("it went away in the middle: "+p.died, again+"; if it was not ended there, see whether that host loses the server, or its heartbeats come late to this one (caches of attributes)")},
-		{p.End == endLeft && p.marks == 0, warn("it left before it had its turns", "see what doctor says on that host, and "+again)},
-		{p.garbled, warn("what it reported about its turns cannot be read", "use the same version of multilock on all hosts")},
-		{h.problem != nil && h.tries == 0, source.Fine("host", "it is here, too")},
-		{p.Refused == 0 && (h.problem == nil || p.End == endLeft), warn("no turn of it met this host: one of the two was late", again)},
-		{p.Refused == 0, source.Unusable("host", fmt.Sprintf("its lock never kept this host out, which tried %d times", h.tries), "run it again, with more time (--wait 2m); if it stays so, do not lock in this place")},
-		{p.SameHost, warn("it runs on this very host, which shows nothing about other hosts", "run the same line on the other hosts at the same time")},
-		{p.holder.SameMachineOtherBoot(h.self()), warn("it has the name and the machine id of this host, as clones have", "give each host a name and an /etc/machine-id of its own (systemd-machine-id-setup): a lock does not show which of the two holds it")},
-		{math.Abs(ahead) > clockLimit.Seconds(), warn("its clock is wrong", "set it (NTP): no lock depends on it, but cron starts jobs by it, and the history is written by it")},
-		{p.late >= tooLate*p.beat, warn("", fmt.Sprintf("mount without a cache of attributes, or give all locks a --ttl of %s or more: a host that sees no heartbeat for a TTL takes the lock", console.Short((ttlForLate*p.late).Round(time.Second))))},
+		{p.unsafe, source.Unusable("host", "it found that locks are NOT SAFE here", "read the report of doctor on that host")},
+		{p.End == endWentAway, warn("it disappeared during the test: "+p.died, again+"; unless a user stopped it, check that host's connection to the server, and whether attribute caches delay its heartbeats")},
+		{p.End == endLeft && p.marks == 0, warn("it left before it had its turns", "read the report of doctor on that host, and "+again)},
+		{p.garbled, warn("its report cannot be read", "use the same version of multilock on all hosts")},
+		{h.open && h.tries == 0, source.Fine("host", "joined")},
+		{p.Refused == 0 && (!h.open || p.End == endLeft), warn("it held the lock only when this host did not try", again)},
+		{p.Refused == 0, source.Unusable("host", fmt.Sprintf("its lock never excluded this host, in %d attempts", h.tries), "run it again with more time (--wait 2m); if the result is the same, do not use locks here")},
+		{p.SameHost, warn("it runs on this host, so other hosts were not tested", "run the same command on the other hosts at the same time")},
+		{p.record.Holder.SameMachineOtherBoot(h.self()), warn("it has the same name and machine ID as this host: one may be a clone", "give each host its own name and /etc/machine-id (systemd-machine-id-setup); otherwise locks do not show which of the two holds them")},
+		{math.Abs(ahead) > clockLimit.Seconds(), warn("its clock is wrong", "set that host's clock (NTP): locks do not depend on it, but cron and the history do")},
+		{p.Late >= tooLate*p.beat(), warn("", fmt.Sprintf("use --ttl %s or more for all locks, or mount without an attribute cache: a host that sees no heartbeat for a TTL takes the lock", console.Short(seconds(ttlForLate*p.Late).Round(time.Second))))},
 		{true, source.Fine("host", "")},
 	} {
 		if c.found {
@@ -133,7 +135,9 @@ func (h *host) judge(p *peer) source.Finding {
 	return source.Finding{} // the last case holds always
 }
 
-// facts are what this host learned of a peer.
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// facts describes what this host found out about a peer.
 func (p *peer) facts() string {
 	var facts []string
 	add := func(known bool, format string, args ...any) {
@@ -141,38 +145,38 @@ func (p *peer) facts() string {
 			facts = append(facts, fmt.Sprintf(format, args...))
 		}
 	}
-	add(p.Refused > 0, "its lock kept this host out %d times, and counted as alive", p.Refused)
-	add(p.Turns > 0, "it had %d turns", p.Turns)
+	add(p.Refused > 0, "excluded this host %d times", p.Refused)
+	add(p.Turns > 0, "%d turns", p.Turns)
 	if p.Clock != nil {
-		ahead := time.Duration(*p.Clock * float64(time.Second)).Round(time.Millisecond)
-		add(!p.SameHost && ahead >= 0, "its clock is %s ahead of the source's", ahead)
-		add(!p.SameHost && ahead < 0, "its clock is %s behind the source's", -ahead)
+		ahead := seconds(*p.Clock).Round(time.Millisecond)
+		add(!p.SameHost && ahead >= 0, "its clock is %s ahead", ahead)
+		add(!p.SameHost && ahead < 0, "its clock is %s behind", -ahead)
 	}
-	add(!p.SameHost && p.stale >= defaultPause, "lists in which its locks were missing were up to %s old", console.Short(p.stale))
-	add(p.late >= slightlyLate*p.beat, "its heartbeats were seen up to %s late", console.Short(p.late))
+	add(!p.SameHost && p.Stale >= defaultPause.Seconds(), "its locks were listed up to %s late", console.Short(seconds(p.Stale)))
+	add(p.Late >= slightlyLate*p.beat(), "its heartbeats arrived up to %s late", console.Short(seconds(p.Late)))
 	return strings.Join(facts, "; ")
 }
 
-// Account is what a participant reports of itself when it has had its turns. It is the
-// command of a lock, because every source keeps and shows that.
+// Account is what a participant reports about itself after its turns. It is stored as the command of a lock,
+// because every source stores and shows that.
 type Account struct {
 	Turns  int      `json:"turns"`
-	Fences []uint64 `json:"fences"` // their numbers, if the source has any
-	// Clock is how far its clock is ahead of the source's, nil if that has none.
+	Fences []uint64 `json:"fences"` // the fencing tokens, if the source has any
+	// Clock is how far the participant's clock is ahead of the source's, nil if the source has none.
 	Clock *float64 `json:"clock_ahead_seconds"`
 }
 
-// maxFences bounds an account: some sources have little room.
+// maxFences bounds an account, because some sources have little room.
 const maxFences = 8
 
-// text is the account as the command of a lock, as short as can be.
+// text encodes the account compactly, as the command of a lock.
 func (a Account) text(command string, harm bool) string {
 	text, _ := json.Marshal([]any{harm, a.Turns, a.Clock, a.Fences[:min(len(a.Fences), maxFences)]}) // cannot fail
 	return command + ": " + string(text)
 }
 
-// parseAccount is the inverse of text; ok is false for a text of another version, or one
-// that the source has truncated.
+// parseAccount is the inverse of text; ok is false for text that another version wrote, or that the source
+// has truncated.
 func parseAccount(text, command string) (a Account, harm, ok bool) {
 	a.Fences = []uint64{}
 	fields := []any{&harm, &a.Turns, &a.Clock, &a.Fences}
@@ -184,7 +188,8 @@ func parseAccount(text, command string) (a Account, harm, ok bool) {
 	return a, harm, true
 }
 
-// compareFences finds turns with one fencing number, which were at the same time.
+// compareFences finds turns with the same fencing token, which proves that two hosts held the lock at the
+// same time.
 func (h *host) compareFences() {
 	owners := map[uint64]string{}
 	for _, fence := range h.Fences {
@@ -193,7 +198,7 @@ func (h *host) compareFences() {
 	for _, p := range h.peers {
 		for _, fence := range p.Fences {
 			if other, taken := owners[fence]; taken {
-				_ = h.unsafe("a turn of %s and one of %s had the same fencing number %d: both held the lock at the same time", other, p.name(), fence)
+				_ = h.unsafe("a turn of %s and one of %s had the same fencing token %d: both held the lock at the same time", other, p.name(), fence)
 			}
 			owners[fence] = p.name()
 		}

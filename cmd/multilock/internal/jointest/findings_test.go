@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An account is parsed as it was written, or rejected.
+// A parsed account equals the written one, or is rejected.
 func FuzzAccount(f *testing.F) {
 	clock := 1.5
 	const command = "multilock doctor"

@@ -1,16 +1,15 @@
-// Package jointest tests whether the locks of a source work, and whether they keep hosts
-// apart, which no host can find out alone.
+// Package jointest tests whether the locks of a source work, and whether they exclude other hosts, which no
+// host can find out alone.
 //
-// Hosts find each other through locks only, so the test works wherever locks do:
+// Hosts find each other only through locks, so the test works wherever locks do:
 //
-//	NAME         the contended lock: the hosts hold it in turn
-//	NAME-3       held by participant 3 from start to end
-//	NAME-3-told  participant 3 has had its turns; the lock's command is its account of them
-//	NAME-3-read  participant 3 has read the accounts of all others, and leaves when they have
+//	NAME              the contended lock: the hosts hold it in turn
+//	NAME#slot-3       held by participant 3 from start to end
+//	NAME-told#slot-3  participant 3 has had its turns; the lock's command is its account of them
+//	NAME-read#slot-3  participant 3 has read the accounts of all others, and leaves when they have, too
 //
-// The names are few and fixed, because some sources keep a little of every name for good.
-// All locks have a short TTL, so those of a killed participant expire, and the others
-// clear them away.
+// The names are few and fixed, because some sources keep a little data about every name permanently. All
+// locks have a short TTL, so the locks of a killed participant expire, and the others remove them.
 package jointest
 
 import (
@@ -28,53 +27,46 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Spec describes a test, as one host takes part in it.
+// Spec describes a test to a participating host.
 type Spec struct {
 	Locks   multilock.Source
 	Name    string          // of the contended lock
 	User    string          // recorded as the holder's
 	Command string          // recorded as the holder's
-	Where   string          // this place, for comparison with another host's
 	Hosts   int             // how many are to take part, including this one
 	Wait    time.Duration   // for the other hosts
-	Here    func(hosts int) // receives the number of participants after each look
+	Here    func(hosts int) // receives the number of participants after each observation
 }
 
-// ttl frees the locks of a host that was killed.
+// ttl is the TTL of all locks, after which a killed host's locks are free.
 const ttl = 10 * time.Second
 
-// Alone acquires and releases a lock that no other host wants. Where a release does not
-// free a lock, it only inspects one.
+// Alone acquires and releases a lock that no other host wants. If a release does not free locks, Alone only
+// inspects a lock.
 func Alone(ctx context.Context, s Spec) source.Finding {
-	start := time.Now()
-	did, failed := "took a lock and gave it back in %s", "a lock could not be taken and given back: %v"
-	try := func() error {
-		lock, err := multilock.TryAcquire(ctx, s.Locks, s.Name+"-"+strings.ToLower(rand.Text()), multilock.Options{TTL: ttl, User: s.User, Command: s.Command})
-		if err != nil {
-			return err
-		}
-		return lock.Release(ctx)
-	}
+	var err error
+	did, start := "acquired and released a lock in %s", time.Now()
 	if source.Denies(s.Locks, source.TraitPromptRelease) {
-		did, failed = "looked at a lock in %s; none was taken, because it would stay so until its time is over", "a lock could not be looked at: %v"
-		try = func() error { _, err := multilock.Inspect(ctx, s.Locks, s.Name, multilock.StalePolicy{}); return err }
+		did = "inspected a lock in %s; none was acquired, because it would stay held for its whole period"
+		_, err = multilock.Inspect(ctx, s.Locks, s.Name, multilock.StalePolicy{})
+	} else {
+		err = multilock.Do(ctx, s.Locks, s.Name+"-"+strings.ToLower(rand.Text()), multilock.Options{TTL: ttl, User: s.User, Command: s.Command},
+			func(context.Context) error { return nil })
 	}
-	err := try()
-	if err == nil {
+	switch {
+	case err == nil:
 		return source.Fine("trial", fmt.Sprintf(did, time.Since(start).Round(10*time.Microsecond)))
+	case errors.Is(err, multilock.ErrInvalid):
+		return source.Fine("trial", "no lock was tested: "+err.Error())
 	}
-	text := fmt.Sprintf(failed, err)
-	if errors.Is(err, multilock.ErrInvalid) {
-		return source.Fine("trial", "no lock was tried: "+text)
-	}
-	return source.Unusable("trial", text, "")
+	return source.Unusable("trial", err.Error(), "")
 }
 
 const defaultPause = 100 * time.Millisecond
 
-// Together tests the locks with other hosts. A test without a result is a finding; the
-// error is context.Cause(ctx) if ctx ended first, or that of a source that failed. This
-// host's locks are released in any case.
+// Together tests the locks with other hosts. An inconclusive test is a finding. The error is
+// context.Cause(ctx) if ctx ended first, or the error of a failed source. This host's locks are released in
+// any case.
 func Together(ctx context.Context, s Spec) (Report, error) {
 	p := pace{pause: defaultPause, hold: 300 * time.Millisecond, turns: 3, ttl: ttl}
 	if paced, ok := s.Locks.(source.Paced); ok { // a server that others use, too, gets fewer requests
@@ -89,62 +81,64 @@ func Together(ctx context.Context, s Spec) (Report, error) {
 // pace has the times of a test.
 type pace struct {
 	limit time.Duration // of each step after the wait for other hosts
-	pause time.Duration // between two looks or attempts
+	pause time.Duration // between two observations or attempts
 	hold  time.Duration // the shortest turn
-	turns int           // the fewest turns of a host
+	turns int           // the minimum number of turns of a host
 	ttl   time.Duration // of all its locks
 }
 
-// host is this host's part in a test.
+// host is this host's side of a test.
 type host struct {
 	Spec
 	pace
 	Account
 
 	number  int               // of this participant, from 1
-	held    []*multilock.Lock // its presence lock, then its marks
+	held    []*multilock.Lock // its presence lock, followed by its marks
 	tries   int               // of the contended lock
-	next    time.Time         // when it tries again
-	parting time.Duration     // the longest release of the contended lock
+	next    time.Time         // time of the next attempt
+	parting time.Duration     // the slowest release of the contended lock
 
-	peers   []*peer
-	blocker string    // who holds the contended lock without taking part, "" if no one does
-	listed  []string  // the names that the last look listed
-	asked   time.Time // when that look began
+	peers  []*peer
+	listed []string  // the names in the last list
+	asked  time.Time // when that list was requested
 
-	found    []source.Finding // about this host, or about all
-	harmed   bool             // one of them proves that locks are not safe
-	problem  *noResult        // why the test had no result
-	finished bool
+	found  []source.Finding // about this host, or about all
+	harmed bool             // one of them proves that locks are not safe
+	open   bool             // one of them explains why the test was inconclusive
 }
 
 func newHost(s Spec, p pace) *host {
 	return &host{Spec: s, pace: p, Account: Account{Fences: []uint64{}}}
 }
 
-// noResult explains why a test had no result.
-type noResult struct{ text, advice string }
+var (
+	errUnsafe = errors.New("locks are not safe here")
+	errOpen   = errors.New("the test had no result")
+)
 
-func (e *noResult) Error() string { return e.text }
-
-var errUnsafe = errors.New("locks are not safe here")
-
-// unsafe records a proof that locks are not safe. The test goes on all the same, so that
-// the other hosts learn of it.
+// unsafe records a proof that locks are not safe. The test continues, so that the other hosts learn of it.
 func (h *host) unsafe(format string, args ...any) error {
 	h.harmed = true
-	h.found = append(h.found, source.Unusable("join", "locks are NOT SAFE here: "+fmt.Sprintf(format, args...), "do not lock in this place: two hosts would work at the same time"))
+	h.found = append(h.found, source.Unusable("join", fmt.Sprintf(format, args...), "use another filesystem or server: here two hosts would work at the same time"))
 	return errUnsafe
+}
+
+// leftOpen records why the test is inconclusive.
+func (h *host) leftOpen(text, advice string) error {
+	h.open = true
+	h.found = append(h.found, source.Unusable("join", text, advice))
+	return errOpen
 }
 
 func (h *host) run(ctx context.Context) error {
 	err := h.takePart(ctx)
-	h.finished = err == nil
 	h.leave()
+	h.conclude(err == nil)
 	if ctx.Err() == nil {
 		err = errors.Join(err, h.tidy(ctx))
 	}
-	if errors.As(err, &h.problem) {
+	if errors.Is(err, errOpen) { // a finding has the reason
 		return nil
 	}
 	return err
@@ -169,23 +163,23 @@ func (h *host) takePart(ctx context.Context) error {
 }
 
 // until repeats step until done, or returns the error of late.
-func (h *host) until(ctx context.Context, limit time.Duration, done func() bool, step func(context.Context) error, late func() error) error {
+func (h *host) until(ctx context.Context, limit time.Duration, done func() bool, step func(context.Context) error, late func(context.Context) error) error {
 	tooLate := errors.New("too late")
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLate)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, tooLate)
 	defer cancel()
 	var err error
 	for err == nil && !done() {
-		if err = step(ctx); err == nil && !done() {
-			err = bounded.Sleep(ctx, h.pause)
+		if err = step(limited); err == nil && !done() {
+			err = bounded.Sleep(limited, h.pause)
 		}
 	}
 	if errors.Is(err, tooLate) {
-		return late()
+		return late(ctx)
 	}
 	return err
 }
 
-// play looks at the others, and then tries to have a turn.
+// play observes the peers, and then tries to have a turn.
 func (h *host) play(ctx context.Context) error {
 	err := h.look(ctx)
 	if err == nil && !time.Now().Before(h.next) {
@@ -204,55 +198,41 @@ func (h *host) harmKnown() bool {
 
 func (h *host) allCame() bool { return len(h.active())+1 >= h.Hosts }
 
-// hadEnough reports whether this host knows all that it can find out by itself.
+// hadEnough reports whether this host has found out all that it can by itself.
 func (h *host) hadEnough() bool {
 	active := h.active()
-	return h.harmKnown() || len(active) == 0 || // the others should know soon; or none is left to test with
+	return h.harmKnown() || len(active) == 0 || // the peers should learn of harm soon
 		h.Turns >= h.turns && !slices.ContainsFunc(active, func(p *peer) bool { return p.Refused == 0 || !p.beatsKnown })
 }
 
-// allHave returns whether all others that are here have acquired so many marks.
+// allHave returns whether all active peers have acquired that many marks.
 func (h *host) allHave(marks int) func() bool {
 	return func() bool { return !slices.ContainsFunc(h.active(), func(p *peer) bool { return p.marks < marks }) }
 }
 
-func (h *host) nobodyCame() error {
-	text := "no other host showed up in " + console.Short(h.Wait)
-	var names []string
-	for _, p := range h.active() {
-		names = append(names, p.name())
+func (h *host) nobodyCame(context.Context) error {
+	text, came := "no other host joined within "+console.Short(h.Wait), ""
+	for i, p := range h.active() {
+		came += ", " + p.name()
+		text = fmt.Sprintf("only %d of %d other hosts joined within %s: %s", i+1, h.Hosts-1, console.Short(h.Wait), came[2:])
 	}
-	if len(names) > 0 {
-		text = fmt.Sprintf("only %d of %d other hosts showed up in %s: %s", len(names), h.Hosts-1, console.Short(h.Wait), strings.Join(names, ", "))
-	}
-	return &noResult{text + "; this host looks at " + h.Where, "does the other one look at the same place? compare what it prints here, the server and export above all; " +
-		"run the same line on all hosts within that time (--wait), with the same -d, -g and --source"}
+	return h.leftOpen(text, "run the same command on all hosts within that time (--wait), with the same -d, -g and --source; if you did, compare "+
+		"the reports of the hosts: another server, export or inode is another directory")
 }
 
-func (h *host) stuck() error {
-	var missing []string
-	if h.Turns < h.turns {
-		missing = append(missing, fmt.Sprintf("this host had %d of %d turns", h.Turns, h.turns))
-	}
+func (h *host) stuck(ctx context.Context) error {
+	text := fmt.Sprintf("the test did not finish within %s: this host had %d of %d turns", console.Short(h.limit), h.Turns, h.turns)
 	for _, p := range h.active() {
-		if p.Refused == 0 {
-			missing = append(missing, p.name()+" never kept this host out")
-		} else if p.marks < len(marks) {
-			missing = append(missing, p.name()+[]string{" did not report its turns", " did not read what the others reported"}[p.marks])
-		}
+		text += fmt.Sprintf("; %s excluded it %d times, and took %d of %d steps", p.name(), p.Refused, p.marks, len(marks))
 	}
-	if h.blocker != "" {
-		missing = append(missing, fmt.Sprintf("the lock %s is %s", h.Name, h.blocker))
+	if seen, err := h.inspect(ctx, h.Name); err == nil && seen.State == multilock.StateHeld {
+		text += fmt.Sprintf("; the lock %s is %s", h.Name, console.HeldBy(seen))
 	}
-	if len(missing) == 0 {
-		missing = []string{"the others left, or the source did not answer"}
-	}
-	return &noResult{fmt.Sprintf("the test did not come to an end in %s: %s", console.Short(h.limit), strings.Join(missing, "; ")),
-		"run it again with more time (--wait 2m); if it stays so, do not lock in this place"}
+	return h.leftOpen(text, "run it again with more time (--wait 2m); if the result is the same, do not use locks here")
 }
 
-// fellOut is the error of a host that lost a lock by its own fault.
+// fellOut returns the error of a host that lost a lock through its own fault.
 func (h *host) fellOut(cause error) error {
-	return &noResult{fmt.Sprintf("this host fell out of the test: %v", cause),
-		fmt.Sprintf("it was suspended, or cut off from the server, for most of %s, or its lock was broken; run it again on all hosts", h.ttl)}
+	return h.leftOpen(fmt.Sprintf("this host dropped out of the test: %v", cause),
+		fmt.Sprintf("run it again on all hosts: this one was suspended or cut off from the server for most of %s, or its lock was broken", h.ttl))
 }

@@ -3,42 +3,42 @@ package jointest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
-// A participant holds a presence lock, and later a lock for each of the marks.
+// A participant holds a slot of the contended lock's name, its presence lock. Later it also holds the slot
+// with the same number of each mark.
 const (
-	presence        = ""
-	markTold        = "told"
-	markRead        = "read"
-	maxParticipants = 1000
+	presence = ""
+	markTold = "-told"
+	markRead = "-read"
 )
 
 var marks = []string{markTold, markRead}
 
 func (s Spec) lockName(number int, mark string) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s-%d-%s", s.Name, number, mark), "-")
+	return lockgroup.SlotName(s.Name+mark, number)
 }
 
 // parseName is the inverse of lockName.
 func (s Spec) parseName(name string) (number int, mark string, ok bool) {
-	rest, _ := strings.CutPrefix(name, s.Name+"-")
-	digits, mark, _ := strings.Cut(rest, "-")
-	number, _ = strconv.Atoi(digits)
-	known := mark == presence || slices.Contains(marks, mark)
-	return number, mark, known && number >= 1 && number <= maxParticipants && name == s.lockName(number, mark)
+	of, number, ok := lockgroup.ParseSlotName(name)
+	mark, ours := strings.CutPrefix(of, s.Name)
+	return number, mark, ok && ours && (mark == presence || slices.Contains(marks, mark))
 }
+
+// slots is large enough for the participants of several concurrent tests.
+func (s Spec) slots() int { return min(2*s.Hosts+6, lockgroup.MaxSlots) }
 
 func (h *host) options(command string) multilock.Options {
 	return multilock.Options{TTL: h.ttl, User: h.User, Command: command}
@@ -48,8 +48,8 @@ func (h *host) inspect(ctx context.Context, name string) (multilock.Sighting, er
 	return multilock.Inspect(ctx, h.Locks, name, multilock.StalePolicy{})
 }
 
-// measureClock compares this host's clock with the source's. If that cannot be read,
-// Examine has reported it.
+// measureClock compares this host's clock with the source's. If the source's cannot be read, Examine has
+// already reported that.
 func (h *host) measureClock(ctx context.Context) error {
 	keeper, ok := source.Ability[source.Timekeeper](h.Locks, source.TraitOneClock)
 	if !ok {
@@ -65,38 +65,31 @@ func (h *host) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// join acquires the first presence lock that is free. If one is granted though another
-// host holds it, the others can learn it only from a participant with another number.
+// join acquires a presence lock. If it is granted although another host holds it, only a participant with
+// another number can discover that.
 func (h *host) join(ctx context.Context) error {
-	for h.number = 1; h.number <= maxParticipants; h.number++ {
-		name := h.lockName(h.number, presence)
-		lock, err := multilock.TryAcquire(ctx, h.Locks, name, h.options(h.Command))
-		if errors.Is(err, fs.ErrPermission) { // only its owner may clear away what a dead participant left
-			if seen, unseen := h.inspect(ctx, name); unseen == nil && seen.State != multilock.StateFree {
-				continue
-			}
-		}
-		if errors.Is(err, multilock.ErrHeld) {
-			continue
-		}
-		if err != nil {
+	for {
+		slot, err := lockgroup.TryAcquireSlot(ctx, h.Locks, h.Name, h.slots(), h.options(h.Command))
+		switch {
+		case errors.Is(err, multilock.ErrHeld) && ctx.Err() == nil:
+			return h.leftOpen(err.Error(), "see which processes hold them: multilock status")
+		case err != nil:
 			return err
 		}
-		if err = h.check(ctx, lock); err == nil {
-			h.held = append(h.held, lock)
+		if err = h.check(ctx, slot.Lock); err == nil {
+			h.number, h.held = slot.Number, append(h.held, slot.Lock)
 			h.Here(1)
 			return nil
 		}
-		_ = release(lock)
+		_ = release(slot.Lock)
 		if !errors.Is(err, errUnsafe) {
 			return err
 		}
 	}
-	return &noResult{fmt.Sprintf("all %d locks named %s-NUMBER are held", maxParticipants, h.Name), "see who holds them: multilock status"}
 }
 
-// mark acquires one more lock, which shows the others how far this host is, and its
-// account. It waits for one that an earlier participant has left.
+// mark acquires one more lock, which shows this host's progress and its account to the others. It waits if a
+// former participant still holds that lock.
 func (h *host) mark(ctx context.Context, mark string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limit, console.ErrWaitOver)
 	defer cancel()
@@ -107,7 +100,7 @@ func (h *host) mark(ctx context.Context, mark string) error {
 	return err
 }
 
-// leave releases all at once, also after Ctrl-C. A lock that cannot be released expires.
+// leave releases all locks concurrently, even after Ctrl-C. A lock that cannot be released expires.
 func (h *host) leave() {
 	var all sync.WaitGroup
 	for _, lock := range h.held {
@@ -116,28 +109,26 @@ func (h *host) leave() {
 	all.Wait()
 }
 
-// release also works if the test was interrupted. A v3 client of a busy NFS server with
-// v4 clients has needed more than five seconds; after the TTL the lock is free anyway.
+// release also works if the test was interrupted. An NFSv3 client of a busy server with NFSv4 clients has
+// needed more than five seconds. After the TTL the lock is free anyway.
 func release(lock *multilock.Lock) error {
 	ctx, cancel := context.WithTimeout(context.Background(), ttl)
 	defer cancel()
 	return lock.Release(ctx)
 }
 
-// contend tries once to acquire the contended lock. If that succeeds, it has a turn.
+// contend tries once to acquire the contended lock. If it succeeds, it has a turn.
 func (h *host) contend(ctx context.Context) error {
 	start := time.Now()
 	lock, err := multilock.TryAcquire(ctx, h.Locks, h.Name, h.options(h.Command))
 	h.tries++
-	// All others should find the lock held, also where an attempt takes long.
+	// All peers should find the lock held, even if an attempt takes long.
 	length := max(h.hold, min(3*time.Since(start), h.ttl/3))
 	var held *multilock.HeldError
 	if errors.As(err, &held) {
-		h.blocker = console.HeldBy(held.Sighting)
 		for _, p := range h.peers {
-			if held.Sighting.State == multilock.StateHeld && p.holder.Identity == held.Sighting.Record.Holder.Identity {
+			if held.Sighting.State == multilock.StateHeld && p.record.Holder.Identity == held.Sighting.Record.Holder.Identity {
 				p.Refused++
-				h.blocker = ""
 			}
 		}
 		return nil
@@ -145,16 +136,15 @@ func (h *host) contend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.blocker = ""
 	err = h.turn(ctx, lock, length)
 	h.next = time.Now().Add(length)
 	return err
 }
 
-// turn holds the lock for a while, and verifies that it is this host's.
+// turn holds the lock for a while, and verifies that the source shows it as this host's.
 func (h *host) turn(ctx context.Context, lock *multilock.Lock, length time.Duration) error {
 	fence, err := lock.Fence(ctx)
-	if err == nil || errors.Is(err, multilock.ErrUnsupported) { // then it is 0
+	if err == nil || errors.Is(err, multilock.ErrUnsupported) { // if unsupported, it is 0
 		err = h.check(ctx, lock)
 	}
 	if err == nil {
@@ -182,22 +172,22 @@ func (h *host) turn(ctx context.Context, lock *multilock.Lock, length time.Durat
 	}
 	h.Fences = append(h.Fences, fence)
 	if n := len(h.Fences); n > 1 && fence <= h.Fences[n-2] {
-		return h.unsafe("the fencing numbers of this host's turns do not grow: %d came after %d", fence, h.Fences[n-2])
+		return h.unsafe("the fencing tokens of this host do not increase: %d came after %d", fence, h.Fences[n-2])
 	}
 	return nil
 }
 
-// lost distinguishes a lock that was taken away from one that this host renewed too
-// late: without heartbeats, others may take it.
+// lost distinguishes a lock that was taken by another host from one that this host renewed too late: without
+// heartbeats, others may take it over.
 func (h *host) lost(lost *multilock.LostError) error {
 	if lost.Err == nil || lost.Silence >= h.ttl-h.ttl/5 {
 		return h.fellOut(lost)
 	}
-	return h.unsafe("the lock was taken away from this host while it held it, unless it was broken by force: %v", lost)
+	return h.unsafe("this host lost the lock while it held it (unless someone broke it by force): %v", lost)
 }
 
-// check verifies that the source shows a lock of this host as this host's. An inspection
-// may come from a cache, so there are several.
+// check verifies that the source shows a lock of this host as this host's. A single inspection may come from
+// a cache, so it inspects several times.
 func (h *host) check(ctx context.Context, lock *multilock.Lock) error {
 	own := lock.Record()
 	var seen multilock.Sighting
@@ -214,31 +204,31 @@ func (h *host) check(ctx context.Context, lock *multilock.Lock) error {
 		}
 	}
 	if lock.Remaining() == 0 {
-		return h.fellOut(lock.Verify(ctx)) // suspended for so long that others could take it
+		return h.fellOut(lock.Verify(ctx)) // suspended for so long that others could take it over
 	}
 	whose := "free"
 	if seen.State != multilock.StateFree {
 		whose = "held by " + seen.Record.Holder.String()
 	}
-	return h.unsafe("this host was given the lock %q, and all the same it was %s", own.Name, whose)
+	return h.unsafe("this host acquired the lock %q, and yet it was %s", own.Name, whose)
 }
 
-// tidy clears away what dead participants left in this test or an earlier one. What
-// takes too long stays for the next user of the locks: it is in no one's way.
+// tidy removes the locks and remains of dead participants of this test or an earlier one. It gives up if that
+// takes too long, because they do no harm.
 func (h *host) tidy(ctx context.Context) error {
-	rounds, left := 0, true // NFS keeps a file that was removed while open for another moment
+	rounds, left := 0, true // NFS keeps a removed file for a moment if it was open
 	return h.until(ctx, 2*h.ttl, func() bool { return !left || rounds == 3 }, func(ctx context.Context) (err error) {
 		rounds++
 		left, err = h.tidyOnce(ctx)
-		if ctx.Err() != nil { // a source may return another error then
+		if ctx.Err() != nil { // the source may have returned another error
 			err = context.Cause(ctx)
 		}
 		return err
-	}, func() error { return nil })
+	}, func(context.Context) error { return nil })
 }
 
-// tidyOnce breaks locks whose holder is dead, and removes what a release may have left;
-// then left is true.
+// tidyOnce breaks locks with dead holders, and removes the remains of releases; left is true if there were
+// any.
 func (h *host) tidyOnce(ctx context.Context) (left bool, err error) {
 	names, err := bounded.Call(ctx, h.Locks.Names)
 	for _, name := range names {
@@ -256,7 +246,7 @@ func (h *host) tidyOnce(ctx context.Context) (left bool, err error) {
 		case seen.State != multilock.StateHeld:
 			_, err = multilock.Break(ctx, h.Locks, name, multilock.BreakOptions{Token: seen.Record.Token})
 		}
-		// The lock of a dead participant of another user stays.
+		// Without permission, the lock of another user's dead participant stays.
 		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, multilock.ErrHeld) && !errors.Is(err, multilock.ErrFree) {
 			return false, err
 		}

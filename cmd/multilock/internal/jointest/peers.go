@@ -13,39 +13,34 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// peer is another participant, as this host sees it.
+// peer is another participant, as observed by this host.
 type peer struct {
 	Host
 	number int
-	token  string // of its presence lock: the next participant with this number has another
-	holder multilock.Holder
-	beat   time.Duration // between two heartbeats
-	looked time.Time     // when its presence lock was last inspected
+	record source.Record // of its presence lock; a later participant with the same number has another token
+	looked time.Time     // when the presence lock was last inspected
 	died   string        // why it counts as dead
 
-	marks   int  // that it has acquired
+	marks   int  // number of marks that it has acquired
 	garbled bool // its account is of another version, or truncated
-	unsafe  bool // it has seen that locks are not safe
+	unsafe  bool // it has reported that locks are not safe
 
-	stale time.Duration // age of a list in which its locks were missing
-
-	// Clients that cache attributes, and servers that replicate late, show heartbeats late.
-	// A host that sees none for a TTL takes the lock of a holder that is alive.
+	// Clients that cache attributes, and servers that replicate late, show heartbeats late. A host that sees
+	// none for a TTL would take over the lock of a live holder.
 	lastBeat   time.Duration // from the acquisition to the last heartbeat
-	lastSeen   time.Time     // end of the first look that showed it
-	late       time.Duration // the longest delay of one
-	beatsKnown bool          // one arrived, or none for a TTL
+	lastSeen   time.Time     // when the heartbeat was first observed
+	beatsKnown bool          // one has arrived, or none for a TTL
 }
 
 func (p *peer) name() string { return fmt.Sprintf("%s pid %d", p.Host.Host, p.PID) }
 
-// complete reports whether it took part to the end.
-func (p *peer) complete() bool { return p.marks > 0 && p.Refused > 0 }
+// beat returns the heartbeat interval in seconds, with a default if the source does not report it.
+func (p *peer) beat() float64 { return cmp.Or(p.record.Heartbeat, time.Second).Seconds() }
 
-// self is this host's identity, as the source records it.
+// self returns this host's identity, as the source records it.
 func (h *host) self() process.Identity { return h.held[0].Record().Holder.Identity }
 
-// active are the participants that are here.
+// active returns the peers that have not left.
 func (h *host) active() []*peer {
 	return slices.DeleteFunc(slices.Clone(h.peers), func(p *peer) bool { return p.End != endUnfinished })
 }
@@ -60,18 +55,16 @@ func (h *host) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range h.active() {
-		if err := h.follow(ctx, p, names); err != nil {
-			return err
-		}
-	}
+	all := h.active()
 	for _, name := range names {
 		number, mark, ok := h.parseName(name)
-		known := number == h.number || slices.ContainsFunc(h.active(), func(p *peer) bool { return p.number == number })
-		if !ok || mark != presence || known || len(h.held) > 1 { // a newcomer that finds this host's mark would be too late
-			continue
+		known := number == h.number || slices.ContainsFunc(all, func(p *peer) bool { return p.number == number })
+		if ok && mark == presence && !known && len(h.held) == 1 { // after the first mark, it is too late
+			all = append(all, &peer{number: number})
 		}
-		if err := h.meet(ctx, number, names); err != nil {
+	}
+	for _, p := range all {
+		if err := h.follow(ctx, p, names); err != nil {
 			return err
 		}
 	}
@@ -80,78 +73,72 @@ func (h *host) look(ctx context.Context) error {
 	return nil
 }
 
-// meet adds the holder of a presence lock to the peers.
-func (h *host) meet(ctx context.Context, number int, names []string) error {
-	p := &peer{number: number, looked: time.Now()}
-	name := h.lockName(number, presence)
-	seen, err := h.inspectOf(ctx, p, name)
-	switch {
-	case err != nil || seen.State != multilock.StateHeld:
-		return err // it died or left, and tidy clears it away
-	case seen.Record.Foreign != "" || seen.Record.Token == "":
-		f := source.Warning("join", "a participant that cannot be identified took part: "+name+": "+seen.Why,
-			"run it on all hosts as users that may read each other's files, with the same umask as your jobs")
-		if !slices.Contains(h.found, f) {
-			h.found = append(h.found, f)
-		}
-		return nil
-	case slices.ContainsFunc(h.peers, func(q *peer) bool { return q.token == seen.Record.Token }):
-		return nil
-	}
-	const defaultBeat = time.Second // where the source does not say how often holders renew
-	p.token, p.holder, p.beat = seen.Record.Token, seen.Record.Holder, cmp.Or(seen.Record.Heartbeat, defaultBeat)
-	p.Host = Host{Host: p.holder.Host, PID: p.holder.PID, User: p.holder.User, End: endUnfinished, Account: Account{Fences: []uint64{}}}
-	// Only processes under one kernel may be kept apart by that kernel alone.
-	p.SameHost = p.Host.Host == h.self().Host
-	if boot := h.self().Boot; boot != "" && p.holder.Boot != "" {
-		p.SameHost = boot == p.holder.Boot
-	}
-	err = h.readMarks(ctx, p, names)
-	if err == nil && (p.marks == 0 || p.unsafe) { // otherwise it is about to end a test with others
-		h.peers = append(h.peers, p)
-	}
-	return err
-}
-
-// follow notices what became of a peer. It inspects the presence lock once for each
-// heartbeat, and when it is not listed: an inspection costs several requests, a list of all only one.
+// follow updates the state of a peer. It inspects the presence lock once per heartbeat, and when the lock is
+// not listed: an inspection costs several requests, and a list of all locks only one.
 func (h *host) follow(ctx context.Context, p *peer, names []string) error {
-	name := h.lockName(p.number, presence)
-	if !slices.Contains(names, name) || time.Since(p.looked) >= p.beat {
+	name, isNew := h.lockName(p.number, presence), p.record.Token == ""
+	if !slices.Contains(names, name) || time.Since(p.looked).Seconds() >= p.beat() {
 		p.looked = time.Now()
 		seen, err := h.inspectOf(ctx, p, name)
 		switch {
-		case err != nil:
-			return err
-		case seen.State == multilock.StateFree || seen.Record.Token != p.token:
+		case err != nil, isNew && (seen.State != multilock.StateHeld || !h.meet(p, seen)):
+			return err // if it died or left, tidy removes its locks
+		case seen.State == multilock.StateFree || seen.Record.Token != p.record.Token:
 			p.End = endLeft
 			return nil
 		case seen.State != multilock.StateHeld:
 			p.End, p.died = endWentAway, seen.Why
 			return nil
+		case !isNew:
+			h.noteBeat(p, seen)
 		}
-		h.noteBeat(p, seen)
 	}
-	return h.readMarks(ctx, p, names)
+	err := h.readMarks(ctx, p, names)
+	// A new participant that has marks is about to end a test with other hosts.
+	if err == nil && isNew && (p.marks == 0 || p.unsafe) {
+		h.peers = append(h.peers, p)
+	}
+	return err
 }
 
-// noteBeat measures how late the heartbeats of a peer are seen.
+// meet records the holder of a presence lock. It returns false if the holder is unreadable, or already known.
+func (h *host) meet(p *peer, seen multilock.Sighting) bool {
+	if seen.Record.Foreign != "" || seen.Record.Token == "" {
+		f := source.Warning("join", "a participant cannot be identified: "+seen.Record.Name+": "+seen.Why,
+			"run doctor on all hosts as users that can read each other's files, with the umask of your jobs")
+		if !slices.Contains(h.found, f) {
+			h.found = append(h.found, f)
+		}
+		return false
+	}
+	holder, self := seen.Record.Holder, h.self()
+	p.record = seen.Record
+	p.Host = Host{Host: holder.Host, PID: holder.PID, User: holder.User, End: endUnfinished, Account: Account{Fences: []uint64{}}}
+	// Processes under the same kernel may be excluded by that kernel alone, so they prove less.
+	p.SameHost = holder.Host == self.Host
+	if self.Boot != "" && holder.Boot != "" {
+		p.SameHost = self.Boot == holder.Boot
+	}
+	return !slices.ContainsFunc(h.peers, func(q *peer) bool { return q.record.Token == p.record.Token })
+}
+
+// noteBeat measures how late this host sees a peer's heartbeats.
 func (h *host) noteBeat(p *peer, seen multilock.Sighting) {
 	now, last := time.Now(), seen.Age-seen.Silence
 	switch {
 	case seen.Age == source.Unknown || seen.Silence == source.Unknown || seen.Record.Heartbeat == 0:
-		p.beatsKnown = true // the source does not report them
+		p.beatsKnown = true // the source does not report heartbeats
 	case p.lastSeen.IsZero():
 		p.lastBeat, p.lastSeen = last, now
 	case last != p.lastBeat:
 		p.lastBeat, p.lastSeen, p.beatsKnown = last, now, true
-	default: // the next one was due a heartbeat after the last, which was sent before it was seen
-		p.late = max(p.late, p.looked.Sub(p.lastSeen)-seen.Record.Heartbeat)
+	default: // the next heartbeat was due one interval after the last, which was sent before it was seen
+		p.Late = max(p.Late, (p.looked.Sub(p.lastSeen) - seen.Record.Heartbeat).Round(time.Millisecond).Seconds())
 		p.beatsKnown = p.beatsKnown || now.Sub(p.lastSeen) > h.ttl
 	}
 }
 
-// readMarks reads the accounts in the marks that a peer has acquired since the last look.
+// readMarks reads the accounts in marks that a peer has acquired since the last observation.
 func (h *host) readMarks(ctx context.Context, p *peer, names []string) error {
 	for p.marks < len(marks) {
 		name := h.lockName(p.number, marks[p.marks])
@@ -159,7 +146,7 @@ func (h *host) readMarks(ctx context.Context, p *peer, names []string) error {
 			return nil
 		}
 		seen, err := h.inspectOf(ctx, p, name)
-		if err != nil || seen.State != multilock.StateHeld || seen.Record.Holder.Identity != p.holder.Identity {
+		if err != nil || seen.State != multilock.StateHeld || seen.Record.Holder.Identity != p.record.Holder.Identity {
 			return err // a dead participant with the same number may have left it
 		}
 		account, harm, ok := parseAccount(seen.Record.Holder.Command, h.Command)
@@ -172,12 +159,12 @@ func (h *host) readMarks(ctx context.Context, p *peer, names []string) error {
 	return nil
 }
 
-// inspectOf inspects a lock of a peer. If the last list did not have it, that list may
-// have come from a cache, and was at least as old as the lock at that time.
+// inspectOf inspects a lock of a peer. If the last list lacked a lock that existed then, the list came from a
+// cache, and its age was at least the lock's age at that time.
 func (h *host) inspectOf(ctx context.Context, p *peer, name string) (multilock.Sighting, error) {
 	seen, err := h.inspect(ctx, name)
 	if err == nil && seen.State == multilock.StateHeld && seen.Age != source.Unknown && !h.asked.IsZero() && !slices.Contains(h.listed, name) {
-		p.stale = max(p.stale, seen.Age-time.Since(h.asked))
+		p.Stale = max(p.Stale, (seen.Age - time.Since(h.asked)).Seconds())
 	}
 	return seen, err
 }

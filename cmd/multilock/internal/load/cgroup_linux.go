@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// ownCgroup is the path of this process's cgroup (v2) within its namespace, or "".
+// ownCgroup returns the path of this process's cgroup (v2) within its namespace, or "".
 func ownCgroup() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -21,9 +21,8 @@ func ownCgroup() string {
 	return ""
 }
 
-// confined applies the limits of a cgroup, and of all above it up to top, to the host's
-// memory. Inactive file cache counts as available, as on the host. A level that cannot be
-// read limits nothing.
+// confined reduces the host's memory to the limits of a cgroup, and of its ancestors up to top. Inactive file
+// cache counts as available, as it does for the host. A level that cannot be read sets no limit.
 func confined(m Memory, top, cgroup string) Memory {
 	for at := cgroup; at != ""; at = parent(at) {
 		dir := filepath.Join(top, at)
@@ -63,7 +62,7 @@ func inactive(stat string) uint64 {
 	}
 	for line := range bytes.Lines(text) {
 		if of, ok := bytes.CutPrefix(line, []byte("inactive_file ")); ok {
-			n, _ := strconv.ParseUint(string(bytes.TrimSpace(of)), 10, 64) // 0 leaves the least memory available
+			n, _ := strconv.ParseUint(string(bytes.TrimSpace(of)), 10, 64) // an error counts as no cache
 			return n
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limits of a cgroup and of those above it count, not the host's memory.
+// The limits of a cgroup and its ancestors count, instead of the host's memory.
 func TestMemoryOfACgroup(t *testing.T) {
 	host := Memory{Total: 1000, Available: 800}
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Average is the load average of the last minute, of the whole host: cgroups have none.
+// Average returns the load average of the last minute. It is the whole host's, because cgroups have none.
 func Average() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -23,8 +23,8 @@ func Average() (float64, error) {
 	return load, nil
 }
 
-// Processors counts those of the whole host, as the load average does, whichever of them
-// this process may use.
+// Processors returns the number of processors of the whole host, as the load average counts them, even if
+// this process may use only some of them.
 func Processors() int {
 	text, err := os.ReadFile("/proc/stat")
 	if n := bytes.Count(text, []byte("\ncpu")); err == nil && n > 0 {
@@ -33,7 +33,7 @@ func Processors() int {
 	return runtime.NumCPU()
 }
 
-// ReadMemory needs Linux 3.14 or newer.
+// ReadMemory reads the memory of this host or cgroup. It needs Linux 3.14 or newer.
 func ReadMemory() (Memory, error) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadMemory() (Memory, error) {
 	return confined(m, "/sys/fs/cgroup", ownCgroup()), errors.Join(bad, alsoBad)
 }
 
-// meminfo finds the line "NAME:  NUMBER kB".
+// meminfo parses the line "NAME:  NUMBER kB".
 func meminfo(text []byte, name string) (uint64, error) {
 	for line := range bytes.Lines(text) {
 		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == name {

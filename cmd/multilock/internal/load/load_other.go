@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 )
 
-// Average is the load average of the last minute.
+// Average returns the load average of the last minute.
 func Average() (float64, error) {
 	if runtime.GOOS == "windows" {
 		return 0, errors.New("Windows keeps no load average") //nolint:staticcheck // a name
@@ -22,7 +22,7 @@ func Average() (float64, error) {
 	return avg.Load1, nil
 }
 
-// Processors counts those of the host.
+// Processors returns the number of processors of the host.
 func Processors() int { return runtime.NumCPU() }
 
 // ReadMemory reads the host's memory.

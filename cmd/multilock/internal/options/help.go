@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// columns is how wide help is.
+// columns is the width of help texts.
 const columns = 80
 
-// Short lists the options of a command that -h shows, a line each, and what happens without them if
+// Short lists the options of a command that -h shows, one line each, with the default behaviour if
 // there is room.
 func Short(command string) string {
 	var rows [][2]string
@@ -40,7 +40,7 @@ func Short(command string) string {
 	return b.String()
 }
 
-// remark says what happens without the option.
+// remark describes the behaviour without the option.
 func (o *Option) remark() string {
 	text := cmp.Or(o.Else, o.Default)
 	if text == "" || !o.TakesValue() {
@@ -49,7 +49,7 @@ func (o *Option) remark() string {
 	return " (default: " + text + ")"
 }
 
-// Text says all about an option.
+// Text returns the full description of an option.
 func (o *Option) Text() string {
 	text := o.Help + o.remark()
 	if o.Env != "" {
@@ -58,7 +58,7 @@ func (o *Option) Text() string {
 	return text
 }
 
-// Spellings are all that are shown, each with the word for the value.
+// Spellings returns the shown spellings of an option, with its value.
 func (o *Option) Spellings() string {
 	names := "--" + o.Name
 	if o.Letter != "" {
@@ -67,27 +67,39 @@ func (o *Option) Spellings() string {
 	return strings.TrimRight(names+" "+o.Word(), " ")
 }
 
-// Long lists all options of a command, by category.
+// Long lists all options of a command, by category. Of the options common to all commands, it only
+// names those for experts: "multilock --help" explains them.
 func Long(command string) string {
 	var b strings.Builder
 	category := ""
+	var everywhere []string
 	for _, o := range Of(command) {
+		if o.Common && o.In == advanced && command != Program {
+			everywhere = append(everywhere, "--"+o.Name)
+			continue
+		}
 		if o.In != category {
 			category = o.In
-			fmt.Fprintf(&b, "\n   %s\n\n", category)
+			fmt.Fprintf(&b, "\n%s\n", category)
 		}
 		const indent = 28
-		names := "   " + o.Spellings()
-		if len(names) > indent-2 {
-			b.WriteString(names + "\n")
-			names = ""
-		}
-		fmt.Fprintf(&b, "%-*s%s\n", indent, names, strings.ReplaceAll(wrapped(o.Text(), columns-indent), "\n", "\n"+strings.Repeat(" ", indent)))
+		b.WriteString(Item("   "+o.Spellings(), indent, o.Text()))
+	}
+	if len(everywhere) > 0 {
+		b.WriteString("\n" + Wrap("Also, see multilock --help: "+strings.Join(everywhere, ", ")) + "\n")
 	}
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
-// Wrap breaks the paragraphs of a text into lines; what is indented stays as it is.
+// Item is a text in lines, indented beside its name, or below one that is too long.
+func Item(name string, indent int, text string) string {
+	if len(name) > indent-1 {
+		return name + "\n" + Item("", indent, text)
+	}
+	return fmt.Sprintf("%-*s%s\n", indent, name, strings.ReplaceAll(wrapped(text, columns-indent), "\n", "\n"+strings.Repeat(" ", indent)))
+}
+
+// Wrap breaks the paragraphs of a text into lines; it leaves indented text unchanged.
 func Wrap(text string) string {
 	var lines, open []string
 	flush := func() {

@@ -9,42 +9,44 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Line is what is known of one command line.
+// Line is the state of one parsed command line.
 type Line struct {
-	// Spelling and Typed are how each option was spelled, and its value.
+	// Spelling and Typed are the spelling and the value of each option as typed.
 	Spelling, Typed map[string]string
-	// Err is why a value was refused.
+	// Own are the options that only this command has, in their long form.
+	Own []string
+	// Err is why a value was rejected.
 	Err error
 
-	// Given are the values; a switch that was turned off has none.
+	// Given are the values; a switch that was turned off has no value.
 	Given map[string]string
 }
 
-// NewLine returns that of a program to which nothing was said.
+// NewLine returns an empty command line.
 func NewLine() *Line {
 	return &Line{Spelling: map[string]string{}, Typed: map[string]string{}, Given: map[string]string{}}
 }
 
-// Has says whether an option was given, and a switch turned on.
+// Has reports whether an option was given, and a switch turned on.
 func (l *Line) Has(name string) bool {
 	_, given := l.Given[name]
 	return given
 }
 
-// Values are where the values of options go: pointers to a bool, a string, a pointer to one of
-// them, which is nil without the option, or a Value.
+// Values are the destinations of option values: pointers to a bool, a string, or a pointer to one
+// of them, which is nil without the option; or a Value.
 type Values map[string]any
 
-// Value reads what was typed.
+// Value parses an option's value.
 type Value interface{ Set(text string) error }
 
-// Reader is a Value that is no more than that.
+// Reader is a function as a Value.
 type Reader func(text string) error
 
-// Set reads the text.
+// Set parses the text.
 func (r Reader) Set(text string) error { return r(text) }
 
-// Flags returns the options of a command for the library.
+// Flags returns the options of a command for the cli library.
 func Flags(l *Line, command string, values Values) (flags []cli.Flag) {
 	for _, o := range Accepted(command) {
 		to, known := values[o.Name]
@@ -61,7 +63,7 @@ func Flags(l *Line, command string, values Values) (flags []cli.Flag) {
 	return flags
 }
 
-// Flag is an option as the library sees it. It has one name there: argv.go replaces the others.
+// Flag is an option for the cli library, with one name: argv.go replaces the other spellings.
 type Flag struct {
 	*Option
 
@@ -69,24 +71,24 @@ type Flag struct {
 	to   any
 }
 
-// Apply tells package flag of it.
+// Apply adds the option to a flag set.
 func (f *Flag) Apply(set *flag.FlagSet) error {
 	set.Var(f, f.Name, "")
 	return nil
 }
 
-// Names is what the library looks it up by.
+// Names returns the name by which the library finds the option.
 func (f *Flag) Names() []string { return []string{f.Name} }
 
-// IsSet says whether it was given.
+// IsSet reports whether the option was given.
 func (f *Flag) IsSet() bool { return f.line.Has(f.Name) }
 
-// IsBoolFlag tells package flag that no value follows.
+// IsBoolFlag makes package flag accept the option without a value.
 func (f *Flag) IsBoolFlag() bool { return !f.TakesValue() }
 
 func (f *Flag) String() string { return "" }
 
-// preset puts the default there.
+// preset sets the default.
 func (f *Flag) preset() {
 	switch to := f.to.(type) {
 	case *bool:
@@ -100,7 +102,7 @@ func (f *Flag) preset() {
 	}
 }
 
-// Set reads a value.
+// Set parses a value.
 func (f *Flag) Set(text string) error {
 	f.line.Given[f.Name] = text
 	if !f.TakesValue() && text != "true" {
@@ -139,8 +141,8 @@ func (f *Flag) put(text string) (err error) {
 	return nil
 }
 
-// ReadEnv sets, from their variables, the options that were not given. The common ones are left to
-// package place, where configuration files count, too.
+// ReadEnv sets the options that were not given from their variables. Package place handles the common
+// options, which configuration files can set, too.
 func ReadEnv(flags []cli.Flag, getenv func(string) string) error {
 	for _, each := range flags {
 		f, ok := each.(*Flag)

@@ -1,6 +1,6 @@
-// Package options has the options of all commands as data: one table of what each is called, which
-// values it takes and what it is for, and one of the relations between them. Flags, checks, help,
-// completions and manual pages come from these.
+// Package options defines the options of all commands as data: one table with their names, values and
+// descriptions, and one with the relations between them. Flags, checks, help, completions and manual
+// pages are generated from these.
 package options
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The categories, which are the headings of the help.
+// The categories are the headings of the help.
 const (
 	basics   = "BASICS"
 	schedule = "SCHEDULE"
@@ -18,27 +18,27 @@ const (
 	advanced = "ADVANCED"
 )
 
-// Program is the For of options that stand before a command.
+// Program is the For of options before a command.
 const Program = "multilock"
 
 // Option is a row of the table.
 type Option struct {
 	Name, Letter string
-	Former       string // spellings that go on working and are shown nowhere
+	Former       string // old spellings that still work and are not shown
 	Common       bool   // may stand before the command, and is accepted by all
-	For          string // the commands that show it, with ! if -h does; * are all that open a source
+	For          string // the commands that show it, with ! if -h does; * means all that open a source
 	In           string // its category
-	Value        string // the word for its value and an example; "" is a switch
-	Words        string // values to propose; the only ones if the value is a string
-	Default      string // the value if none is given
-	Else         string // says what happens without the option
-	Range        string // of a number, as 1..1000 or 1..
-	Zero         string // why zero is refused
-	// Filled refuses an empty value, as common options do. It comes from a shell variable that was never
-	// set, and a default in its place would mean something else, such as another lock.
+	Value        string // the word for its value and an example; "" for a switch
+	Words        string // proposed values; the only valid ones if the value is a string
+	Default      string // the value without the option
+	Else         string // behaviour without the option
+	Range        string // of a number, such as 1..1000 or 1..
+	Zero         string // why zero is rejected
+	// Filled rejects an empty value, like all common options do. An empty value comes from an unset shell
+	// variable, and a default would mean something else, such as another lock.
 	Filled bool
-	Env    string // a variable that stands for it
-	Help   string // -h shows what is before the first semicolon
+	Env    string // environment variable with the value
+	Help   string // -h shows the text before the first semicolon
 }
 
 // Of returns the options that a command shows, in the order of its help.
@@ -46,7 +46,7 @@ func Of(command string) []*Option {
 	return filter(func(o *Option) bool { return o.shown(command) != "" })
 }
 
-// Accepted returns the options that a command can be given, its own first.
+// Accepted returns the options that a command accepts, its own first.
 func Accepted(command string) []*Option {
 	common := filter(func(o *Option) bool { return o.Common && o.shown(command) == "" })
 	return append(Of(command), common...)
@@ -64,7 +64,7 @@ func filter(keep func(*Option) bool) (found []*Option) {
 // withoutSource are the commands that open no source.
 const withoutSource = Program + " config version completion help __keep __manual"
 
-// shown returns the mark of a command in For, without the mark "!" if -h leaves the option out, and
+// shown returns the entry of a command in For, which lacks the "!" if -h leaves the option out, and
 // "" if the command does not show the option.
 func (o *Option) shown(command string) string {
 	if command == Program && o.Common {
@@ -79,7 +79,7 @@ func (o *Option) shown(command string) string {
 	return ""
 }
 
-// Find returns the option of a command that has this name, letter or former spelling.
+// Find returns the option of a command with this name, letter or former spelling.
 func Find(command, name string) *Option {
 	all := Accepted(command)
 	if i := slices.IndexFunc(all, func(o *Option) bool { return name != "" && o.Called(name) }); i >= 0 {
@@ -88,26 +88,26 @@ func Find(command, name string) *Option {
 	return nil
 }
 
-// Called says whether an option has this name, letter or former spelling.
+// Called reports whether an option has this name, letter or former spelling.
 func (o *Option) Called(name string) bool {
 	return name == o.Name || name == o.Letter || o.Formerly(name)
 }
 
-// Formerly says whether a name is a former spelling of the option.
+// Formerly reports whether a name is a former spelling of the option.
 func (o *Option) Formerly(name string) bool {
 	return slices.Contains(strings.Fields(o.Former), name)
 }
 
-// TakesValue says whether the option is not a switch.
+// TakesValue reports whether the option takes a value; otherwise it is a switch.
 func (o *Option) TakesValue() bool { return o.Value != "" }
 
-// Word is the word for the value.
+// Word returns the word for the value.
 func (o *Option) Word() string {
 	word, _, _ := strings.Cut(o.Value, " ")
 	return word
 }
 
-// Example is a value.
+// Example returns an example of the value.
 func (o *Option) Example() string {
 	_, example, found := strings.Cut(o.Value, " ")
 	if !found {

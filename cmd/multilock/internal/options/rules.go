@@ -12,16 +12,16 @@ import (
 // Rule is a relation between options of commands.
 type Rule struct {
 	For   string // the commands
-	If    string // any of these; always, if it is empty. With =VALUE, only with that value
+	If    string // any of these options; always if empty. With =VALUE, only with that value
 	Needs string // one of these
-	Not   string // none of these; any use of If is refused without it and Needs
+	Not   string // none of these; without it and Needs, any use of If is rejected
 	Why   string
 }
 
 // Name stands for a lock's name, as an argument or after -n.
 const Name = "NAME"
 
-// Check finds what contradicts itself on a command line with these arguments.
+// Check finds contradictions on a command line with these arguments.
 func (l *Line) Check(command string, args []string) error {
 	if err := l.checkValues(command); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (l *Line) checkOne(command string, rule Rule, one string, args []string) er
 	return nil
 }
 
-// checkValues finds values that can be read and mean nothing.
+// checkValues finds values that parse but are not valid.
 func (l *Line) checkValues(command string) error {
 	for _, o := range Accepted(command) {
 		text, given := l.Given[o.Name]
@@ -81,7 +81,7 @@ func (l *Line) checkValues(command string) error {
 	return nil
 }
 
-// refuse says what is wrong with a value that could be read.
+// refuse returns why a parsed value is not valid, "" if it is.
 func (o *Option) refuse(text string) string {
 	least, most, isRange := strings.Cut(o.Range, "..")
 	n, _ := strconv.Atoi(text)
@@ -116,7 +116,7 @@ func (l *Line) any(options string, args []string) bool {
 	return false
 }
 
-// has says whether an option was given; of NAME, whether there is an argument or -n.
+// has reports whether an option was given; for NAME, whether there is an argument or -n.
 func (l *Line) has(option string, args []string) bool {
 	name, value, valued := strings.Cut(option, "=")
 	switch {
@@ -129,7 +129,7 @@ func (l *Line) has(option string, args []string) bool {
 	}
 }
 
-// spell writes an option of a rule as people type it.
+// spell returns an option of a rule as typed by the user.
 func spell(command, option string) string {
 	name, value, valued := strings.Cut(option, "=")
 	o := Find(command, name)
@@ -144,7 +144,7 @@ func spell(command, option string) string {
 	return "--" + name
 }
 
-// spellAll writes a choice of options, with what is to be typed after them.
+// spellAll returns a choice of options, with the values to type after them.
 func spellAll(command, options string) string {
 	var all []string
 	for one := range strings.FieldsSeq(options) {

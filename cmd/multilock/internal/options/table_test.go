@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 	require.Equal(t, 1000, lockgroup.MaxSlots)
 }
 
-// lineWith is a command line with these options, each with a value that has the right form.
+// lineWith returns a command line with these options, each with a value of the right form.
 func lineWith(command string, options ...string) (*Line, []string) {
 	l, args := NewLine(), []string(nil)
 	for _, option := range options {
@@ -65,8 +65,8 @@ func lineWith(command string, options ...string) (*Line, []string) {
 	return l, args
 }
 
-// Each rule is broken in each way: an error names both options, and says why. What the rule asks for
-// satisfies it.
+// Each rule is violated in each way: an error names both options, and the reason. The required option
+// satisfies the rule.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, rule := range rules {

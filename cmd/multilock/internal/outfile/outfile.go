@@ -1,14 +1,14 @@
 //go:build !windows
 
-// Package outfile writes and reads the files that the user names, wherever that is: perhaps in
-// a directory where others can write, too, and have put a link to some other file.
+// Package outfile writes and reads files that the user names. They may be in a directory where other
+// users can write and may have put a link to some other file.
 //
-// One rule holds for all of them. In a directory where nobody can have put anything but
-// root, this user, and the group to which such a directory was given, all is taken for
-// what the user meant: links are followed, pipes and devices are written to. In any other
-// one no link is followed, on the whole way to the file, and the file has one name and
-// belongs to one of those, whatever it is. Root believes no group, and runs nothing to which
-// a directory leads that others can write.
+// One rule applies to all of them. A directory is exclusive if only trusted users could have created
+// entries in it: root, this user, and the directory's group if that was declared. There all
+// entries are what the user meant: links are followed, and pipes and devices are written to. In any
+// other directory no link is followed, on the whole path to the file, and the file must have one name
+// and belong to a trusted user, whatever its type. Root trusts no group, and executes nothing that it
+// reaches through a directory that other users can write to.
 package outfile
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// fileMode is narrowed by the umask, as people expect it.
+// fileMode is subject to the umask.
 const fileMode = 0o666
 
 // Dir is an open directory for such files.
@@ -39,7 +39,7 @@ func newDir(dir vfs.Dir) (Dir, error) {
 	return Dir{dir, look}, err
 }
 
-// Append opens the file at path for appending, and makes it if it is absent.
+// Append opens the file at path for appending, and creates it if it is absent.
 func Append(path string) (*os.File, error) {
 	dir, name, err := find(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Append(path string) (*os.File, error) {
 	return dir.append(name)
 }
 
-// Append opens the file name for appending, and makes it if it is absent.
+// Append opens the file name for appending, and creates it if it is absent.
 func (d Dir) Append(name string) (*os.File, error) {
 	f, err := d.append(name)
 	if isLink(err) && d.look.Exclusive() == nil {
@@ -58,14 +58,14 @@ func (d Dir) Append(name string) (*os.File, error) {
 	return f, err
 }
 
-// Has says whether there is a file of that name.
+// Has reports whether there is an entry with that name.
 func (d Dir) Has(name string) bool {
 	_, err := d.StatName(name)
 	return err == nil
 }
 
-// append follows no link but those in /proc, which lead to what is open and may have no
-// path. The other end of a pipe is not waited for where a stranger may have made that.
+// append follows only links in /proc, which lead to open files that may have no path. It does not wait
+// for the other end of a pipe that an untrusted user may have created.
 func (d Dir) append(name string) (*os.File, error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if !d.inProc() {
@@ -73,8 +73,8 @@ func (d Dir) append(name string) (*os.File, error) {
 	}
 	f, err := openAt(d.Dir, name, flags|nonBlock, fileMode)
 	if vfs.Is(err, syscall.ENXIO) {
-		if why := d.strange(name); why != nil {
-			return nil, d.refuse(name, "nobody reads from this pipe, and that is not waited for, for %w", why)
+		if why := d.untrustedEntry(name); why != nil {
+			return nil, d.refuse(name, "no process reads from this pipe, and multilock does not wait for one: %w", why)
 		}
 		f, err = openAt(d.Dir, name, flags, fileMode)
 	}
@@ -82,14 +82,14 @@ func (d Dir) append(name string) (*os.File, error) {
 		return nil, d.explain(name, err)
 	}
 	if err := d.admit(f); err != nil {
-		return nil, errors.Join(d.refuse(name, "%w; remove it, or name a file where nobody else can write", err), f.Close())
+		return nil, errors.Join(d.refuse(name, "%w; remove it, or name a file in a directory that no other user can write to", err), f.Close())
 	}
 	return f, nil
 }
 
-// strange says why somebody may have made the entry name who is not trusted: now, or when
-// others could still write to the directory.
-func (d Dir) strange(name string) error {
+// untrustedEntry returns why an untrusted user may have created the entry name: now, or when other users
+// could still write to the directory.
+func (d Dir) untrustedEntry(name string) error {
 	if err := d.look.Exclusive(); err != nil {
 		return err
 	}
@@ -100,17 +100,17 @@ func (d Dir) strange(name string) error {
 	return d.look.Admit(info)
 }
 
-// admit says why what was opened is not written to.
+// admit returns why an opened file must not be written to.
 func (d Dir) admit(f *os.File) error {
 	info, err := infoOf(f)
 	if err != nil {
 		return err
 	}
-	return d.foreign(info)
+	return d.untrustedFile(info)
 }
 
-// foreign says why a file may be that of somebody who is not trusted.
-func (d Dir) foreign(info vfs.Info) error {
+// untrustedFile returns why a file may belong to an untrusted user.
+func (d Dir) untrustedFile(info vfs.Info) error {
 	err := d.look.Admit(info)
 	if err != nil && d.look.Exclusive() == nil {
 		return nil
@@ -118,8 +118,8 @@ func (d Dir) foreign(info vfs.Info) error {
 	return err
 }
 
-// Open opens the file at path for reading, if nobody can have changed it who is not
-// trusted: what it says is to be done.
+// Open opens the file at path for reading, if no untrusted user can have changed it: the caller
+// executes its content.
 func Open(path string) (*os.File, error) {
 	asRoot := os.Geteuid() == 0
 	dir, name, err := way{obey: asRoot}.find(path)
@@ -141,8 +141,8 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Peek opens the file at path for reading, whoever can have changed it. It does not follow the
-// links of others, which could lead to what only root may read, nor wait for their pipes.
+// Peek opens the file at path for reading, even if other users can have changed it. It does not follow
+// other users' links, which could lead to a file that only root may read, nor wait for their pipes.
 func Peek(path string) (*os.File, error) {
 	dir, name, err := way{peek: true}.find(path)
 	if err != nil {
@@ -153,8 +153,8 @@ func Peek(path string) (*os.File, error) {
 	return f, err
 }
 
-// Check says why a library must not read the file at path, which would follow the links of others
-// as well, and wait for the other end of a pipe. A file that is absent is the library's to report.
+// Check returns why a library must not read the file at path: the library would follow other users'
+// links, and wait for the other end of a pipe. It leaves a missing file to the library's own error.
 func Check(path string) error {
 	dir, name, err := way{peek: true}.find(path)
 	if vfs.Is(err, syscall.ENOENT) {
@@ -178,13 +178,13 @@ func Check(path string) error {
 	return nil
 }
 
-// read opens a file for reading. The other end of a pipe is not waited for where a stranger
-// may have made that.
+// read opens a file for reading. It does not wait for the other end of a pipe that an untrusted user
+// may have created.
 func (d Dir) read(name string) (*os.File, vfs.Info, error) {
 	flags := os.O_RDONLY
 	if !d.inProc() {
 		flags |= noFollow
-		if !d.isPipe(name) || d.strange(name) != nil {
+		if !d.isPipe(name) || d.untrustedEntry(name) != nil {
 			flags |= nonBlock
 		}
 	}
@@ -207,9 +207,8 @@ func (d Dir) isPipe(name string) bool {
 	return err == nil && info.Mode&fs.ModeNamedPipe != 0
 }
 
-// Replace puts a file in the place of the one at path in one step: a reader finds the old
-// one or the new one. A link is replaced unless it is to be followed; what is no file,
-// such as a pipe or a device, is written to.
+// Replace replaces the file at path in one step: a reader finds the old content or the new one. It
+// replaces a link, unless links are followed there, and writes to a pipe or device.
 func Replace(path string, content []byte) error {
 	dir, name, err := find(path)
 	if err != nil {
@@ -218,13 +217,13 @@ func Replace(path string, content []byte) error {
 	defer dir.Close() //nolint:errcheck // a directory
 	info, err := dir.StatName(name)
 	if err == nil && !shareddir.IsRegular(info) && (info.Mode&fs.ModeSymlink == 0 || dir.inProc()) {
-		return dir.pour(name, content)
+		return dir.writeTo(name, content)
 	}
 	return dir.replace(name, content)
 }
 
-// pour writes to what is there.
-func (d Dir) pour(name string, content []byte) error {
+// writeTo writes to the existing file.
+func (d Dir) writeTo(name string, content []byte) error {
 	f, err := d.append(name)
 	if err != nil {
 		return err
@@ -233,10 +232,9 @@ func (d Dir) pour(name string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// replace makes sure that the file has reached the disk or the server before it is
-// renamed: it must not be empty after a crash.
+// replace syncs the new file before it renames it, because the file must not be empty after a crash.
 func (d Dir) replace(name string, content []byte) error {
-	next := ".multilock-" + source.NewToken() + ".tmp" // such a name is nobody else's
+	next := ".multilock-" + source.NewToken() + ".tmp" // unique
 	f, err := d.Create(next, fileMode)
 	if err != nil {
 		return err
@@ -254,7 +252,7 @@ func (d Dir) replace(name string, content []byte) error {
 	return err
 }
 
-// explain says more of a link that a stranger may have made.
+// explain adds a hint to the error for a link that an untrusted user may have created.
 func (d Dir) explain(name string, err error) error {
 	if why := d.look.Exclusive(); why != nil && isLink(err) {
 		return d.refuse(name, "a link is not followed in this directory, for %w; name the file that it leads to", why)

@@ -16,7 +16,7 @@ import (
 
 const stranger = 4711
 
-// open is a directory where everybody may write.
+// open is a directory that every user can write to.
 func open(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func add(path string) error {
 	return err
 }
 
-// giveAway makes a stranger the owner.
+// giveAway makes an untrusted user the owner.
 func giveAway(t *testing.T, path string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -58,7 +58,7 @@ func giveAway(t *testing.T, path string) {
 	require.NoError(t, os.Lchown(path, stranger, stranger))
 }
 
-// What strangers put where they may write does not lead out of there, and gets nothing.
+// Entries of untrusted users in a shared directory neither lead out of it nor receive data.
 func TestStrangersFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		put  func(t *testing.T, path, precious string)
@@ -66,24 +66,24 @@ func TestStrangersFiles(t *testing.T) {
 	}{
 		"a link": {func(t *testing.T, path, precious string) {
 			require.NoError(t, os.Symlink(precious, path))
-		}, "a link is not followed in this directory, for everybody may write to it; name the file that it leads to"},
+		}, "a link is not followed in this directory, for all users can write to it; name the file that it leads to"},
 		"a hard link": {func(t *testing.T, path, precious string) {
 			require.NoError(t, os.Link(precious, path))
 		}, "it has another name elsewhere"},
 		"a file of theirs": {func(t *testing.T, path, _ string) {
 			giveAway(t, write(t, path, "theirs"))
-		}, "it belongs to uid 4711, who is not trusted here"},
+		}, "it belongs to uid 4711, which is not trusted here"},
 		"a pipe": {func(t *testing.T, path, _ string) {
 			require.NoError(t, syscall.Mkfifo(path, 0o666))
 			giveAway(t, path)
-		}, "nobody reads from this pipe, and that is not waited for, for everybody may write to it"},
+		}, "no process reads from this pipe, and multilock does not wait for one: all users can write to it"},
 		"a pipe that they read": {func(t *testing.T, path, _ string) {
 			require.NoError(t, syscall.Mkfifo(path, 0o666))
 			reader, err := os.OpenFile(path, os.O_RDWR, 0)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = reader.Close() })
 			giveAway(t, path)
-		}, "it belongs to uid 4711, who is not trusted here"},
+		}, "it belongs to uid 4711, which is not trusted here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, precious := open(t), write(t, filepath.Join(t.TempDir(), "shadow"), "precious")
@@ -100,8 +100,7 @@ func TestStrangersFiles(t *testing.T) {
 	}
 }
 
-// A file is put in the place of whatever a stranger has put there, if that is a file or a
-// link; others are not written to.
+// Replace replaces an untrusted user's file or link, and does not write to anything else.
 func TestReplaceAmongStrangers(t *testing.T) {
 	dir, precious := open(t), write(t, filepath.Join(t.TempDir(), "shadow"), "precious")
 	page := filepath.Join(dir, "page.html")
@@ -116,7 +115,7 @@ func TestReplaceAmongStrangers(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(page))
 	require.NoError(t, syscall.Mkfifo(page, 0o666))
-	require.ErrorContains(t, outfile.Replace(page, []byte("page")), "nobody reads from this pipe")
+	require.ErrorContains(t, outfile.Replace(page, []byte("page")), "no process reads from this pipe")
 	require.Len(t, entries(t, dir), 1)
 }
 
@@ -127,8 +126,7 @@ func entries(t *testing.T, dir string) []os.DirEntry {
 	return all
 }
 
-// A stranger's link on the way to a file is not followed either, and no directory is made
-// behind one.
+// An untrusted user's link in a path is not followed either, and no directory is created behind one.
 func TestStrangersWay(t *testing.T) {
 	dir, elsewhere := open(t), t.TempDir()
 	for name, target := range map[string]string{"logs": elsewhere, "dangling": filepath.Join(elsewhere, "new")} {
@@ -145,8 +143,7 @@ func TestStrangersWay(t *testing.T) {
 	require.Empty(t, entries(t, elsewhere))
 }
 
-// Nor does it help a stranger to be quick: he changes file and directory for links while
-// others write.
+// A race does not help an untrusted user, who replaces file and directory by links during writes.
 func TestStrangersRace(t *testing.T) {
 	dir, elsewhere := open(t), t.TempDir()
 	precious := write(t, filepath.Join(elsewhere, "log"), "precious")
@@ -182,7 +179,7 @@ func TestStrangersRace(t *testing.T) {
 	require.Len(t, entries(t, elsewhere), 1)
 }
 
-// One's own file is written to wherever it lies.
+// A user's own file is written to in any directory.
 func TestOwnFileAmongStrangers(t *testing.T) {
 	file := filepath.Join(open(t), "log")
 	require.NoError(t, add(file))
@@ -192,7 +189,7 @@ func TestOwnFileAmongStrangers(t *testing.T) {
 	requireContent(t, "page", file)
 }
 
-// Where nobody else can write, all is what the user meant.
+// In an exclusive directory all entries are what the user meant.
 func TestOwnDirectory(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
@@ -214,7 +211,7 @@ func TestOwnDirectory(t *testing.T) {
 	requireContent(t, "added\nadded\n", target)
 }
 
-// A pipe that the user made is waited for until somebody reads from it.
+// A pipe that the user created blocks until a process reads from it.
 func TestOwnPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -226,17 +223,17 @@ func TestOwnPipe(t *testing.T) {
 	}
 }
 
-// One that a stranger left, when he could, is not.
+// A pipe that an untrusted user left does not block.
 func TestPipeThatAStrangerLeft(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	giveAway(t, pipe)
 	for _, put := range []func() error{func() error { return add(pipe) }, func() error { return outfile.Replace(pipe, nil) }} {
-		require.ErrorContains(t, put(), "that is not waited for, for it belongs to uid 4711")
+		require.ErrorContains(t, put(), "multilock does not wait for one: it belongs to uid 4711")
 	}
 }
 
-// What is open already has a path in /proc, whatever it is.
+// An open file of any type has a path in /proc.
 func TestOpenAlready(t *testing.T) {
 	out, in, err := os.Pipe()
 	require.NoError(t, err)
@@ -253,7 +250,7 @@ func TestOpenAlready(t *testing.T) {
 	require.ErrorIs(t, outfile.Replace("/dev/full", []byte("page")), syscall.ENOSPC)
 }
 
-// What leads nowhere is said.
+// A path that leads nowhere returns an error.
 func TestNoFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
@@ -274,7 +271,7 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// A directory for logs is made as a whole.
+// MakeDir creates all missing directories.
 func TestMakeDir(t *testing.T) {
 	base := t.TempDir()
 	for range 2 {
@@ -300,7 +297,7 @@ func begin(t *testing.T, path, content string, keep int) {
 	require.NoError(t, f.Close())
 }
 
-// names are those of the entries of a directory.
+// names returns the entries of a directory.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -331,7 +328,7 @@ func TestBeginKeepsTheLastFiles(t *testing.T) {
 	require.Equal(t, []string{"log"}, names(t, dir))
 }
 
-// A link of the user's own leads to the file that is turned; a device is none.
+// A link of the user leads to the file that is moved; a device is not moved.
 func TestBeginMovesFilesOnly(t *testing.T) {
 	dir, real := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "log")
@@ -350,7 +347,7 @@ func TestBeginMovesFilesOnly(t *testing.T) {
 	require.NotZero(t, info.Mode()&os.ModeCharDevice)
 }
 
-// Among strangers their files are neither moved nor written to, and not counted.
+// Untrusted users' files in a shared directory are neither moved, written to, nor counted.
 func TestBeginAmongStrangers(t *testing.T) {
 	dir := open(t)
 	path := filepath.Join(dir, "log")
@@ -358,7 +355,7 @@ func TestBeginAmongStrangers(t *testing.T) {
 	begin(t, path, "mine, too", 3)
 	giveAway(t, path)
 	_, err := outfile.Begin(path, 3)
-	require.ErrorContains(t, err, "remove it, or name a file where nobody else can write")
+	require.ErrorContains(t, err, "remove it, or name a file in a directory that no other user can write to")
 	requireContent(t, "mine, too", path)
 
 	link := filepath.Join(dir, "link")
@@ -390,7 +387,7 @@ func peek(path string) (string, error) {
 	return string(text), err
 }
 
-// A volume of Kubernetes is a directory where everybody may write, with links of root's.
+// A Kubernetes volume is a directory that every user may write to, with links of root.
 func TestPeekAtAVolume(t *testing.T) {
 	dir := open(t)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "..2026"), 0o755)) //nolint:gosec // as it is there
@@ -403,7 +400,7 @@ func TestPeekAtAVolume(t *testing.T) {
 	require.Equal(t, "secret", text)
 	giveAway(t, link)
 	_, err = peek(link)
-	require.ErrorContains(t, err, "a link is not followed in this directory, for everybody may write to it")
+	require.ErrorContains(t, err, "a link is not followed in this directory, for all users can write to it")
 	require.NoError(t, os.Remove(link))
 	require.NoError(t, os.Symlink("..data/key", link))
 	require.NoError(t, os.Link(link, filepath.Join(dir, "hard")))
@@ -411,7 +408,7 @@ func TestPeekAtAVolume(t *testing.T) {
 	require.ErrorContains(t, err, "a link is not followed", "anybody can have put it there")
 }
 
-// What a library is to read is a file: it would wait for a pipe's other end, and perhaps twice.
+// A library may only read a regular file: it would wait for the other end of a pipe, and perhaps twice.
 func TestCheckForALibrary(t *testing.T) {
 	dir := open(t)
 	path := filepath.Join(dir, "it")
@@ -432,7 +429,7 @@ func TestCheckForALibrary(t *testing.T) {
 	require.NoError(t, outfile.Check(fmt.Sprintf("/dev/fd/%d", out.Fd())), "a shell's <(command)")
 }
 
-// What another process writes is waited for, in a pipe of the user's and in one that is open.
+// Reading waits for another process's data, in a pipe of the user and in an open one.
 func TestPeekAtAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

@@ -1,5 +1,5 @@
-// Package outfile writes the files that the user names. On Windows it goes by the rights
-// that the system gives: to make a link takes a right of its own there.
+// Package outfile writes the files that the user names. On Windows it relies on the system's
+// permissions: creating a link needs a privilege of its own there.
 package outfile
 
 import (
@@ -21,7 +21,7 @@ const (
 // Dir is a directory for such files.
 type Dir struct{ path string }
 
-// OpenDir is for the directory at path.
+// OpenDir opens the directory at path.
 func OpenDir(path string) (Dir, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
@@ -30,32 +30,32 @@ func OpenDir(path string) (Dir, error) {
 	return Dir{path}, err
 }
 
-// MakeDir is for the directory at path; it is made, with those above it, if it is absent.
+// MakeDir opens the directory at path, and creates it with its parents if it is absent.
 func MakeDir(path string) (Dir, error) { return Dir{path}, os.MkdirAll(path, dirMode) }
 
-// Path is where it is.
+// Path returns the path of the directory.
 func (d Dir) Path() string { return d.path }
 
-// Close does nothing: nothing is held open.
+// Close does nothing: the directory is not held open.
 func (d Dir) Close() error { return nil }
 
 func (d Dir) file(name string) string { return filepath.Join(d.path, name) }
 
-// Append opens the file at path for appending, and makes it if it is absent.
+// Append opens the file at path for appending, and creates it if it is absent.
 func Append(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, fileMode)
 }
 
-// Append opens the file name for appending, and makes it if it is absent.
+// Append opens the file name for appending, and creates it if it is absent.
 func (d Dir) Append(name string) (*os.File, error) { return Append(d.file(name)) }
 
-// Has says whether there is a file of that name.
+// Has reports whether there is an entry with that name.
 func (d Dir) Has(name string) bool {
 	_, err := os.Lstat(d.file(name))
 	return err == nil
 }
 
-// Make makes the file name, which must not exist, for writing.
+// Make creates the file name, which must not exist, for writing.
 func (d Dir) Make(name string) (*os.File, error) {
 	return os.OpenFile(d.file(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
 }
@@ -69,7 +69,7 @@ func Check(string) error { return nil }
 // Peek opens the file at path for reading.
 func Peek(path string) (*os.File, error) { return os.Open(path) }
 
-// Replace puts a file in the place of the one at path in one step.
+// Replace replaces the file at path in one step.
 func Replace(path string, content []byte) error {
 	next := filepath.Join(filepath.Dir(path), ".multilock-"+source.NewToken()+".tmp")
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
@@ -89,8 +89,8 @@ func Replace(path string, content []byte) error {
 	return err
 }
 
-// Begin begins the file at path anew. The one that is there becomes path.1, and so on, until
-// there are keep files with the new one; what is left over is removed.
+// Begin starts a new file at path. The existing file becomes path.1, and so on, so that keep files
+// exist with the new one; older ones are removed.
 func Begin(path string, keep int) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		if err := turn(path, keep); err != nil {
@@ -111,7 +111,7 @@ func turn(path string, keep int) error {
 			return err
 		}
 	}
-	for i := max(keep, 1); ; i++ { // of a time when more were kept
+	for i := max(keep, 1); ; i++ { // left from a larger keep
 		err := os.Remove(numbered(path, i))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -129,11 +129,11 @@ func numbered(path string, i int) string {
 	return path + "." + strconv.Itoa(i)
 }
 
-// Keep removes all files of a kind but the last ones by their names.
+// Keep removes all files of a kind except the last ones in the order of their names.
 func (d Dir) Keep(last int, ofKind func(name string) bool) error {
 	entries, err := os.ReadDir(d.path)
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.Type().IsRegular() || !ofKind(e.Name()) })
-	for _, e := range entries[:max(len(entries)-last, 0)] { // they are in order
+	for _, e := range entries[:max(len(entries)-last, 0)] { // os.ReadDir sorts them
 		if gone := os.Remove(d.file(e.Name())); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			return gone
 		}

@@ -17,8 +17,8 @@ const (
 	nonBlock = unix.O_NONBLOCK
 )
 
-// openAt opens the entry name of a directory. Writes wait, as for a pipe whose reader is
-// slow, whether the open did or not.
+// openAt opens the entry name of a directory. Writes to the file block, even if the open did not:
+// a pipe's reader may be slow.
 func openAt(dir vfs.Dir, name string, flags int, mode uint32) (*os.File, error) {
 	at, err := dir.Pin()
 	if err != nil {
@@ -34,13 +34,12 @@ func openAt(dir vfs.Dir, name string, flags int, mode uint32) (*os.File, error) 
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}
 		}
-		_ = unix.SetNonblock(fd, false) // what has no such flag never waits
+		_ = unix.SetNonblock(fd, false) // an error means that the file never blocks
 		return os.NewFile(uintptr(fd), path), nil
 	}
 }
 
-// isLink says that something was not opened because it is a link. FreeBSD has a number of
-// its own for that.
+// isLink reports whether an open failed because the entry is a link. FreeBSD uses an errno of its own.
 func isLink(err error) bool { return vfs.Is(err, unix.ELOOP, unix.EMLINK) }
 
 func readLink(dir vfs.Dir, name string) (string, error) {
@@ -62,6 +61,6 @@ func infoOf(f *os.File) (vfs.Info, error) {
 	if err != nil {
 		return vfs.Info{}, err
 	}
-	s := info.Sys().(*syscall.Stat_t)                                                       //nolint:forcetypeassert // it is that on every Unix
+	s := info.Sys().(*syscall.Stat_t)                                                       //nolint:forcetypeassert // true on every Unix
 	return vfs.Info{Mode: info.Mode(), Links: uint64(s.Nlink), UID: s.Uid, GID: s.Gid}, nil //nolint:unconvert // width differs by platform
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Begin begins the file at path anew. The one that is there becomes path.1, what was that
-// becomes path.2, and so on, until there are keep files with the new one; what is left over
-// is removed. What is no file, such as a device or a pipe, is written to where it is.
+// Begin starts a new file at path. The existing file becomes path.1, path.1 becomes path.2, and so on,
+// so that keep files exist with the new one; older ones are removed. A pipe or device stays, and
+// is written to.
 func Begin(path string, keep int) (*os.File, error) {
 	dir, name, err := find(path)
 	if err != nil {
@@ -26,8 +26,7 @@ func Begin(path string, keep int) (*os.File, error) {
 	return dir.append(name)
 }
 
-// turn makes room for a new file. Nothing is moved of which append would say that it is
-// not ours.
+// turn makes room for a new file. It moves no file that append would reject.
 func (d Dir) turn(name string, keep int) error {
 	info, err := d.StatName(name)
 	switch {
@@ -38,15 +37,15 @@ func (d Dir) turn(name string, keep int) error {
 	case !shareddir.IsRegular(info):
 		return nil
 	}
-	if why := d.foreign(info); why != nil {
-		return d.refuse(name, "%w; remove it, or name a file where nobody else can write", why)
+	if why := d.untrustedFile(info); why != nil {
+		return d.refuse(name, "%w; remove it, or name a file in a directory that no other user can write to", why)
 	}
 	for i := keep - 1; i > 0; i-- {
 		if err := d.Rename(numbered(name, i-1), d.Dir, numbered(name, i)); err != nil && !vfs.Gone(err) {
 			return err
 		}
 	}
-	for i := max(keep, 1); err == nil; i++ { // of a time when more were kept
+	for i := max(keep, 1); err == nil; i++ { // left from a larger keep
 		err = d.Unlink(numbered(name, i))
 	}
 	if keep == 1 && vfs.Gone(err) {
@@ -65,13 +64,13 @@ func numbered(name string, i int) string {
 	return name + "." + strconv.Itoa(i)
 }
 
-// Make makes the file name, which must not exist, for writing.
+// Make creates the file name, which must not exist, for writing.
 func (d Dir) Make(name string) (*os.File, error) {
 	return openAt(d.Dir, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND|noFollow, fileMode)
 }
 
-// Keep removes all files of a kind but the last ones by their names. What somebody else may
-// have put there does not count, and stays.
+// Keep removes all files of a kind except the last ones in the order of their names. It neither counts
+// nor removes files that an untrusted user may have created.
 func (d Dir) Keep(last int, ofKind func(name string) bool) error {
 	var names []string
 	err := d.ListFiles(func(name string) bool {
@@ -82,7 +81,7 @@ func (d Dir) Keep(last int, ofKind func(name string) bool) error {
 	})
 	names = slices.DeleteFunc(names, func(name string) bool {
 		info, err := d.StatName(name)
-		return err != nil || !shareddir.IsRegular(info) || d.foreign(info) != nil
+		return err != nil || !shareddir.IsRegular(info) || d.untrustedFile(info) != nil
 	})
 	slices.Sort(names)
 	for _, name := range names[:max(len(names)-last, 0)] {

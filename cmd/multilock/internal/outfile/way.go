@@ -13,25 +13,25 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A path is gone one element at a time, for the system would follow each link in it.
+// A path is resolved one element at a time, because the system would follow every link in it.
 
-// maxLinks is how many links a way may have, as for Linux.
+// maxLinks is how many links a path may have, as on Linux.
 const maxLinks = 40
 
-// way is how far a path was gone. What is above the last directory is kept for "..".
+// way is a partly resolved path. It keeps the directories above the last one for "..".
 type way struct {
 	dirs  []vfs.Dir
-	rest  []string // what is left of the path
+	rest  []string // unresolved elements
 	links int
-	build bool // directories that are absent are made
-	obey  bool // what others can have put in the way is refused
-	peek  bool // links that root or this user made are followed wherever they are
+	build bool // create missing directories
+	obey  bool // reject directories that other users can have put there
+	peek  bool // follow links of root or this user in any directory
 }
 
 // OpenDir opens the directory at path.
 func OpenDir(path string) (Dir, error) { return open(path, false) }
 
-// MakeDir opens the directory at path; it is made, with those above it, if it is absent.
+// MakeDir opens the directory at path, and creates it with its parents if it is absent.
 func MakeDir(path string) (Dir, error) { return open(path, true) }
 
 func open(path string, build bool) (Dir, error) {
@@ -47,8 +47,8 @@ func open(path string, build bool) (Dir, error) {
 	return w.arrive()
 }
 
-// find opens the directory of the file at path, and returns the file's name in it. There
-// that is no link that is to be followed, but in /proc.
+// find opens the directory of the file at path, and returns the file's name in it. That entry is not a
+// link to follow, except in /proc.
 func find(path string) (dir Dir, name string, err error) { return way{}.find(path) }
 
 func (w way) find(path string) (dir Dir, name string, err error) {
@@ -65,7 +65,7 @@ func (w way) find(path string) (dir Dir, name string, err error) {
 			return dir, name, err
 		}
 		w.rest = nil
-		err = w.turn(target)
+		err = w.follow(target)
 	}
 	if err == nil {
 		err = &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
@@ -73,7 +73,7 @@ func (w way) find(path string) (dir Dir, name string, err error) {
 	return Dir{}, "", err
 }
 
-// begin sets out from the root directory, or the current one.
+// begin starts at the root directory or the current directory.
 func (w *way) begin(path string) error {
 	if path == "" {
 		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
@@ -91,7 +91,7 @@ func (w *way) begin(path string) error {
 	return nil
 }
 
-// elements are those of a path. What ends with a slash is a directory.
+// elements splits a path. A trailing slash becomes the element ".".
 func elements(path string) []string {
 	var all []string
 	for e := range strings.SplitSeq(path, "/") {
@@ -107,7 +107,7 @@ func elements(path string) []string {
 
 func (w *way) here() vfs.Dir { return w.dirs[len(w.dirs)-1] }
 
-// step goes one element on.
+// step resolves one element.
 func (w *way) step() error {
 	name := w.rest[0]
 	w.rest = w.rest[1:]
@@ -129,7 +129,7 @@ func (w *way) step() error {
 	case refusal != nil:
 		return refusal
 	}
-	return w.turn(target)
+	return w.follow(target)
 }
 
 func (w *way) enter(name string) (vfs.Dir, error) {
@@ -145,7 +145,7 @@ func (w *way) enter(name string) (vfs.Dir, error) {
 	return shareddir.OpenDir(w.here(), name, shareddir.Entered)
 }
 
-// leads says why a directory may be another one than the user meant.
+// leads returns why a directory may not be the one that the user meant.
 func (w *way) leads(to vfs.Dir) error {
 	here, err := newDir(w.here())
 	if err != nil {
@@ -156,12 +156,12 @@ func (w *way) leads(to vfs.Dir) error {
 		err = here.look.Leads(info)
 	}
 	if err != nil {
-		return here.refuse(filepath.Base(to.Path()), "root does not run what others can have put there: %w; move it where nobody else can write, or give it on the standard input", err)
+		return here.refuse(filepath.Base(to.Path()), "root does not run commands that other users can have written: %w; move it to a directory that no other user can write to, or pass it on the standard input", err)
 	}
 	return nil
 }
 
-// up goes to the directory above: the one that was passed, or that the system knows.
+// up goes to the parent directory: the one that was passed, or the system's.
 func (w *way) up() error {
 	if len(w.dirs) > 1 {
 		_ = w.here().Close()
@@ -177,11 +177,11 @@ func (w *way) up() error {
 	return nil
 }
 
-// link is where the entry name leads, if it is a link, and why it is not followed.
+// link returns the target of the entry name if it is a link, and why the link is not followed.
 func (w *way) link(name string) (target string, refusal error) {
 	target, err := readLink(w.here(), name)
 	if err != nil {
-		return "", nil //nolint:nilerr // it is no link, or gone
+		return "", nil //nolint:nilerr // not a link, or gone
 	}
 	here, err := newDir(w.here())
 	if err == nil {
@@ -193,17 +193,17 @@ func (w *way) link(name string) (target string, refusal error) {
 	return target, nil
 }
 
-// isOurs says that a link was made by root or this user, and has no other name: a hard link to
-// it can have been made by anybody. In Kubernetes all may write to the directory of a volume,
-// and root's links lead to the files.
+// isOurs reports whether a link was created by root or this user, and has no other name: any user
+// can create a hard link to it. In Kubernetes any user may write to a volume's directory, and root's
+// links lead to the files.
 func (d Dir) isOurs(name string) bool {
 	info, err := d.StatName(name)
 	info.Mode &^= fs.ModeSymlink
 	return err == nil && d.look.Admit(info) == nil
 }
 
-// turn goes where a link leads.
-func (w *way) turn(target string) error {
+// follow continues at the target of a link.
+func (w *way) follow(target string) error {
 	w.links++
 	if w.links > maxLinks {
 		return &fs.PathError{Op: "open", Path: target, Err: syscall.ELOOP}
@@ -215,7 +215,7 @@ func (w *way) turn(target string) error {
 	return nil
 }
 
-// arrive hands the last directory over.
+// arrive returns the last directory.
 func (w *way) arrive() (Dir, error) {
 	dir, err := newDir(w.here())
 	if err == nil {

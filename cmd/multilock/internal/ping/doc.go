@@ -1,6 +1,5 @@
-// Package ping tells a watcher on the web (healthchecks.io, or one that understands the same
-// requests) that a job began, and how it ended. A program that is built with the tag no_ping
-// is without it, and without HTTP.
+// Package ping notifies a monitoring service (healthchecks.io, or one with the same API) that a job has
+// started, and how it ended. The build tag no_ping leaves it out, together with HTTP.
 package ping
 
 import (
@@ -10,17 +9,16 @@ import (
 	"strings"
 )
 
-// End is how a job ended.
+// End describes how a job ended.
 type End struct {
-	// OK says that all is well; Code is the job's own exit code if it failed by itself, and
-	// 0 if something else went wrong.
+	// OK means success. Code is the job's exit code if the job itself failed, and 0 after any other failure.
 	OK   bool
 	Code int
-	// Body is what the watcher is to keep of it.
+	// Body is what the service stores with the ping.
 	Body []byte
 }
 
-// path is what is added to the URL.
+// path returns what is appended to the URL.
 func (e End) path() string {
 	switch {
 	case e.OK:
@@ -33,7 +31,7 @@ func (e End) path() string {
 
 var errURL = errors.New("write the whole URL, such as https://hc-ping.com/UUID")
 
-// parse reads a URL. Its errors do not show it: whoever knows it can ping in our name.
+// parse parses a URL. Its errors do not contain the URL, because it is the secret that authorizes pings.
 func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -43,8 +41,8 @@ func parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// address is where a ping goes, with the number of the run, by which the watcher finds its
-// beginning and its end.
+// address returns the URL of a ping, with the ID of the run, by which the service matches the start and the
+// end.
 func address(u *url.URL, path, run string) string {
 	to := *u
 	to.Path = strings.TrimSuffix(to.Path, "/")

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// attemptLimit bounds one attempt, so that there is time for others.
+	// attemptLimit bounds one attempt, so that there is time for another.
 	attemptLimit = 10 * time.Second
 	firstPause   = 500 * time.Millisecond
 	longestPause = 5 * time.Second
-	// mostAttempts are more than fit into any time that somebody wants to wait.
+	// mostAttempts exceeds the number of attempts within any reasonable timeout.
 	mostAttempts = 1000
-	// mostRedirects are more than a watcher needs.
+	// mostRedirects exceeds what a service needs.
 	mostRedirects = 10
-	// maxAnswer is as much as is read of an answer, so that its connection can be used again.
+	// maxAnswer bounds how much of a response is read, so that its connection can be reused.
 	maxAnswer = 4 << 10
 )
 
-// Check is what a watcher has for a job. It is for one run of that.
+// Check sends the pings of one run to the check of a job.
 type Check struct {
 	url    *url.URL
 	run    string
 	client *retryablehttp.Client
-	last   error // of one attempt
+	last   error // of the last attempt
 
-	stop    context.CancelFunc // of the first ping
-	started chan struct{}      // closed when that is over; nil if there was none
+	stop    context.CancelFunc // cancels the first ping
+	started chan struct{}      // closed when the first ping has ended; nil if there was none
 }
 
-// New is for a URL of a watcher.
+// New returns a Check for the URL of a monitoring service.
 func New(text string) (*Check, error) {
 	u, err := parse(text)
 	if err != nil {
@@ -50,13 +50,13 @@ func New(text string) (*Check, error) {
 		return nil, err
 	}
 	client := retryablehttp.NewClient()
-	client.Logger = nil // it would show the URL
+	client.Logger = nil // it would log the URL
 	client.HTTPClient.Timeout = attemptLimit
 	client.HTTPClient.CheckRedirect = stay
 	client.RetryWaitMin, client.RetryWaitMax, client.RetryMax = firstPause, longestPause, mostAttempts
 	c := &Check{url: u, run: run.String(), client: client}
 	client.CheckRetry = func(ctx context.Context, answer *http.Response, err error) (bool, error) {
-		if ctx.Err() == nil { // else it says that
+		if ctx.Err() == nil { // otherwise the context's error has the reason
 			c.last = failure(answer, err)
 		}
 		if errors.Is(err, errElsewhere) {
@@ -67,11 +67,11 @@ func New(text string) (*Check, error) {
 	return c, nil
 }
 
-// errElsewhere says that a ping was not sent where the watcher's answer leads.
+// errElsewhere means that a redirect was not followed.
 var errElsewhere = errors.New("the server redirects to another host; give the address that it redirects to")
 
-// stay follows a redirect within the watcher's host only: another one must get neither the
-// job's output nor the URL, which is the key to the check.
+// stay follows redirects only within the same host: another host must receive neither the job's output nor
+// the URL, which is a secret.
 func stay(next *http.Request, before []*http.Request) error {
 	next.Header.Del("Referer")
 	first := before[0].URL
@@ -84,11 +84,11 @@ func stay(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// Start tells in the background that the job begins: it waits for nothing. It is tried until
-// ctx ends, or the job does; that it fails the end will tell, if that fails, too.
+// Start reports in the background that the job starts, without waiting. It retries until ctx or the job ends.
+// A failure is not reported: if the service stays unreachable, End reports that.
 func (c *Check) Start(ctx context.Context) {
 	if c.started != nil {
-		return // the run has begun before, and begins again
+		return // the run was started before, and starts again
 	}
 	ctx, c.stop = context.WithCancel(ctx)
 	c.started = make(chan struct{})
@@ -98,12 +98,11 @@ func (c *Check) Start(ctx context.Context) {
 	}()
 }
 
-// End tells how the job ended, and tries that until ctx ends. The error shows the server
-// only.
+// End reports how the job ended, and retries until ctx ends. Its error contains only the server's name.
 func (c *Check) End(ctx context.Context, e End) error {
 	if c.started != nil {
 		c.stop()
-		<-c.started // or it might be taken for the beginning of another run
+		<-c.started // a late start would count as the start of another run
 	}
 	if err := c.send(ctx, e.path(), e.Body); err != nil {
 		return fmt.Errorf("%s://%s/...: %w", c.url.Scheme, c.url.Host, err)
@@ -128,18 +127,18 @@ func (c *Check) send(ctx context.Context, path string, body []byte) error {
 	return failure(answer, nil)
 }
 
-// failure is what is wrong with an answer, or with none.
+// failure returns the error of a request that got no response, or an unsuccessful one.
 func failure(answer *http.Response, err error) error {
 	switch {
 	case err != nil:
 		return cause(err)
 	case answer.StatusCode >= http.StatusBadRequest:
-		return fmt.Errorf("the server says %s", answer.Status)
+		return fmt.Errorf("the server answered %s", answer.Status)
 	}
 	return nil
 }
 
-// cause is an error without the URL that package http puts before it.
+// cause returns an error without the URL that package http adds.
 func cause(err error) error {
 	var shown *url.Error
 	if errors.As(err, &shown) {

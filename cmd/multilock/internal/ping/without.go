@@ -7,15 +7,15 @@ import (
 	"errors"
 )
 
-// Check is never there in this program.
+// Check is a stub: this program is built without pings.
 type Check struct{}
 
-// New says that this program has none.
+// New returns an error, because this program is built without pings.
 func New(text string) (*Check, error) {
 	if _, err := parse(text); err != nil {
 		return nil, err
 	}
-	return nil, errors.New("this multilock has no HTTP; call multilock-full instead, which has")
+	return nil, errors.New("HTTP is not built into this program; use multilock-full")
 }
 
 // Start does nothing.

@@ -11,31 +11,31 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 )
 
-// Address is a URL, cut up as RFC 3986, appendix B, does it and no further: a list
-// of hosts is as good as one, and nothing fails with the password in its message.
+// Address is a URL, split as in RFC 3986, appendix B, and no further: a list of hosts is accepted
+// like one host, and no parse error has the password in its message.
 type Address struct{ scheme, user, password, host, path, query, fragment string }
 
-// urlParts is compiled by who needs it: most runs do not.
+// urlParts is compiled on first use: most runs do not need it.
 var urlParts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^([a-zA-Z][a-zA-Z0-9+.-]*):(?://(?:([^/?#:@]*)(?::([^/?#]*))?@)?([^/?#@]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$`)
 })
 
 func parseAddress(text string) (Address, bool) {
 	m := urlParts().FindStringSubmatch(text)
-	nobody := m != nil && m[2]+m[3] == "" && strings.HasPrefix(m[5], "@") // x://@h@: it has no form to be written down in
-	if m == nil || nobody {
+	emptyUser := m != nil && m[2]+m[3] == "" && strings.HasPrefix(m[5], "@") // x://@h@ has no canonical form
+	if m == nil || emptyUser {
 		return Address{}, false
 	}
 	return Address{strings.ToLower(m[1]), m[2], m[3], m[4], m[5], m[6], m[7]}, true
 }
 
-// ambiguous says that what looks like the host and its port may be the beginning of
-// a user name and a password, with an @, / or ? in them.
+// ambiguous reports whether the apparent host and port may be the start of a user name and a password
+// with an @, / or ? in them.
 func (a Address) ambiguous() bool {
 	return strings.Contains(a.host, ":") && strings.Contains(a.path+a.query+a.fragment, "@")
 }
 
-// String is the whole URL, without the fragment: that means nothing to any source.
+// String returns the whole URL without the fragment, which no source uses.
 func (a Address) String() string {
 	text := a.scheme + ":"
 	if a.scheme == "" {
@@ -56,29 +56,29 @@ func (a Address) String() string {
 	return text
 }
 
-// MarshalText is String: the secrets are in it.
+// MarshalText is String: the result has the secrets.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (a *Address) UnmarshalText(text []byte) error {
 	*a, _ = parseAddress(string(text)) // zero for a directory
 	return nil
 }
 
-// public is the URL without its secrets.
+// public returns the URL without its secrets.
 func (a Address) public() string {
 	a.password = ""
 	a.query = strings.Join(slices.DeleteFunc(a.parameters(), isSecret), "&")
 	return a.String()
 }
 
-// parameters cuts the query as MongoDB's driver does, which is the most lenient of those who
-// read one: what it takes for a secret must not be missed here.
+// parameters splits the query like MongoDB's driver, the most lenient of the drivers, so that no secret
+// is missed.
 func (a Address) parameters() []string {
 	return strings.FieldsFunc(a.query, func(r rune) bool { return r == '&' || r == ';' })
 }
 
-// key is the name of a parameter, in lower case; ok is false if nobody can read it.
+// key returns the name of a parameter, in lower case; ok is false if it cannot be decoded.
 func key(parameter string) (name string, ok bool) {
 	escaped, _, _ := strings.Cut(parameter, "=")
 	name, err := url.QueryUnescape(escaped)
@@ -102,7 +102,7 @@ func (a Address) checkFiles() error {
 		_, escaped, _ := strings.Cut(parameter, "=")
 		path, err := url.QueryUnescape(escaped)
 		if err != nil || path == "" {
-			continue // the driver says what is wrong with it
+			continue // left to the driver's error
 		}
 		if err := outfile.Check(path); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -111,21 +111,21 @@ func (a Address) checkFiles() error {
 	return nil
 }
 
-// hasSecrets says whether the URL has what nobody else should see.
+// hasSecrets reports whether the URL has secrets.
 func (a Address) hasSecrets() bool {
 	return a.password != "" || slices.ContainsFunc(a.parameters(), isSecret)
 }
 
-// isSecret knows a parameter with a secret by its name, and takes one whose name cannot be
-// read for that.
+// isSecret recognises a parameter with a secret by its name. A parameter whose name cannot be decoded
+// counts as secret.
 func isSecret(parameter string) bool {
 	name, ok := key(parameter)
 	return !ok || slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "apikey", "api_key", "credential", "authmechanismproperties"},
 		func(part string) bool { return strings.Contains(name, part) })
 }
 
-// publicURL is a URL without its secrets, for messages. Of one that cannot be told
-// apart from them nothing is left but what stands before the colon.
+// publicURL returns a URL without its secrets, for messages. If these cannot be separated, it returns
+// only the scheme.
 func publicURL(text string) string {
 	a, ok := parseAddress(text)
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A URL that was written down is the one that was read, and what is shown of it has no password
-// in it, wherever that ends.
+// A URL that is encoded and parsed again is equal, and its displayed form has no password, wherever that
+// ends.
 func FuzzAddress(f *testing.F) {
 	for _, text := range []string{
 		"mongodb+srv://ada:t:o:p@host/db.coll?tls=true#x", "cook+file:a/b?period=5m", "cook+file:////a", "x:", "x::p@", "x://:p@", "x://@h@", "x:///a@b", "x://a:1/top@h/db", "x:?;password=p", "[::1]", "",

@@ -10,8 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 )
 
-// However a secret is written so that MongoDB's driver finds it, it is found here, and
-// what is shown has none.
+// A secret in any form that MongoDB's driver finds is found here as well, and is not displayed.
 func FuzzMongoSecrets(f *testing.F) {
 	for _, seed := range []string{
 		"tlsCertificateKeyFilePassword=top", "a=b;tls%43ertificateKeyFilePassword=top", "%53SLCLIENTCERTIFICATEKEYPASSWORD=top&w=1",
@@ -23,7 +22,7 @@ func FuzzMongoSecrets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		a, ok := parseAddress("mongodb://h/d.c?" + query)
 		if !ok || strings.Contains(query, "#") {
-			return // what follows that is not part of the URL, and the driver does not get it
+			return // the rest is not part of the URL, and not passed to the driver
 		}
 		for text, may := range map[string]bool{a.String(): a.hasSecrets(), a.public(): false} {
 			read, err := connstring.Parse(text)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is shown of a URL has no secret in it, and whoever pastes it finds the same
-// source.
+// A displayed URL has no secret, and leads to the same source when it is pasted.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
@@ -49,7 +48,7 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-// A job prints its environment sooner or later.
+// Jobs often print their environment.
 func TestEnvironmentOfAJobHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	environ := []string{

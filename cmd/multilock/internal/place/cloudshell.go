@@ -39,9 +39,9 @@ func locateCloudshell(e *console.Env, p *Place) (cloudshell.Location, error) {
 	return cloudshell.Locate(full, environ)
 }
 
-// completeCloudshell makes of "cloudshell:" a URL that says which reservation is
-// meant, and so means the same in a message, and in a keeper that outlives the script.
-// Who the user is stays what CloudShell tells: its token is no part of a URL.
+// completeCloudshell adds the reservation to the URL "cloudshell:", so that the URL means the same in a
+// message, and in a keeper that outlives the script. The user still comes from CloudShell's
+// environment: its token is not part of the URL.
 func completeCloudshell(e *console.Env, p *Place) error {
 	at, err := locateCloudshell(e, p)
 	if err != nil {
@@ -57,7 +57,7 @@ func completeCloudshell(e *console.Env, p *Place) error {
 		p.Name = at.Name
 	}
 	if at.Server == "" || at.Reservation == "" {
-		return errors.New("it does not say which reservation is meant, and this is not the environment of a CloudShell script, which would; write cloudshell://USER@HOST/RESERVATION")
+		return errors.New("it names no reservation, and this is not the environment of a CloudShell script, which would name one; write cloudshell://USER@HOST/RESERVATION")
 	}
 	p.URL.host, p.URL.path = at.Server, "/"+url.PathEscape(at.Reservation)
 	p.complement("domain", at.Domain, cloudshell.DefaultDomain)
@@ -69,7 +69,7 @@ func completeCloudshell(e *console.Env, p *Place) error {
 	return nil
 }
 
-// complement adds a parameter to the URL that the environment gave, unless it is the usual one.
+// complement adds a parameter from the environment to the URL, unless it has its default value.
 func (p *Place) complement(name, value, usual string) {
 	if value != "" && value != usual && !slices.ContainsFunc(p.URL.parameters(), hasKey(name)) {
 		p.URL.query = strings.TrimPrefix(p.URL.query+"&"+name+"="+url.QueryEscape(value), "&")

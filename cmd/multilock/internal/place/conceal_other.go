@@ -2,5 +2,5 @@
 
 package place
 
-// Elsewhere a process cannot reach what ps(1) shows of its environment to its own user.
+// forgetEnviron does nothing: on this system a process cannot change the environment that ps(1) shows.
 func forgetEnviron(...string) error { return nil }

@@ -9,10 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -21,7 +19,7 @@ import (
 	"github.com/multilock/go/internal/span"
 )
 
-// EnvConfig names the one file that is read in place of the two below; with "none", none is.
+// EnvConfig names a file to read instead of the two below; "none" disables all configuration files.
 const EnvConfig = "MULTILOCK_CONFIG"
 
 const (
@@ -31,17 +29,16 @@ const (
 	maxConfig    = 64 << 10
 )
 
-// config is what files say of where locks live. What the user's says counts before what the
-// system's says, and the environment and the command line before both.
+// config is the content of the configuration files. The user's file overrides the system's, and the
+// environment and the command line override both.
 type config struct {
 	Dir, Source, Group, Trust, TTL chosen
 	Local, RequireShared           chosen
+
+	Capture, CaptureKeep, CaptureSize chosen
 }
 
-// chosen is a value, and the file that it is from; both are "" if no file says it.
-type chosen struct{ value, from string }
-
-// configFile is how a file is written: TOML.
+// configFile is the format of a configuration file: TOML.
 type configFile struct {
 	Dir    string `toml:"dir"`
 	Source string `toml:"source"`
@@ -51,6 +48,42 @@ type configFile struct {
 	Local  bool   `toml:"local"`
 
 	RequireShared bool `toml:"require_shared"`
+
+	Capture     bool   `toml:"capture"`
+	CaptureKeep int    `toml:"capture_keep"`
+	CaptureSize string `toml:"capture_size"`
+}
+
+// knownKeys are the valid keys of a file.
+var knownKeys = []string{"dir", "source", "group", "ttl", "trust", "local", "require_shared", "capture", "capture_keep", "capture_size"}
+
+func known() string {
+	last := len(knownKeys) - 1
+	return strings.Join(knownKeys[:last], ", ") + " and " + knownKeys[last]
+}
+
+// Capture configures whether, and how much of, the output of runs is stored with the locks.
+type Capture struct {
+	On   bool
+	Keep int          // runs; 0 for the default
+	Size console.Size // 0 for the default
+}
+
+// UsualCapture is the default configuration.
+var UsualCapture = Capture{Keep: 20, Size: 64 << 20}
+
+// MinCaptureSize is enough for a few frames in each file of a run.
+const MinCaptureSize console.Size = 2 << 20
+
+// Check rejects values that would store nothing.
+func (c Capture) Check() error {
+	switch {
+	case c.Keep < 0:
+		return errors.New("keep at least one run")
+	case c.Size > 0 && c.Size < MinCaptureSize:
+		return fmt.Errorf("%s is too little; keep at least %s", c.Size, MinCaptureSize)
+	}
+	return nil
 }
 
 func readConfig(e *console.Env) (c config, err error) {
@@ -71,13 +104,13 @@ func readConfig(e *console.Env) (c config, err error) {
 	return c, nil
 }
 
-// isNone says that there is no such file, or that it is in the home of somebody else: who
-// changes only the user leaves HOME as it was, and that home may be closed to us.
+// isNone reports whether there is no such file, or whether it is in another user's home. A program that
+// only changes the user leaves HOME as it was, and that home may be unreadable for this process.
 func isNone(e *console.Env, path string, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && path != systemConfig && !isOwn(e.Getenv("HOME"))
 }
 
-// configFiles are the files to be read, the one that counts most last.
+// configFiles returns the files to read, the one with the highest priority last.
 func configFiles(e *console.Env) []string {
 	switch path := e.Getenv(EnvConfig); path {
 	case noConfig:
@@ -96,8 +129,8 @@ func configFiles(e *console.Env) []string {
 	return files
 }
 
-// readConfigFile reads a file that nobody else can have written: what is in it says where a
-// job is kept from running twice, and whom to believe.
+// readConfigFile reads a file that no other user can have written: it decides where locks live, which
+// prevent a second run, and which users are trusted.
 func readConfigFile(path string, isNamed bool) (string, error) {
 	f, err := openConfig(path, isNamed)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -121,8 +154,8 @@ func readConfigFile(path string, isNamed bool) (string, error) {
 	return string(text), err
 }
 
-// openConfig asks a file server for no more than it must of a file in the user's home. Others
-// may have put a link where a file that is named should be.
+// openConfig opens a file in the user's home with as few requests as possible. A file that is named may
+// be a link that another user put there, so Peek opens it.
 func openConfig(path string, isNamed bool) (*os.File, error) {
 	if isNamed {
 		return outfile.Peek(path)
@@ -130,8 +163,8 @@ func openConfig(path string, isNamed bool) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// add takes what a file says in place of what was there. Its dir and its source are two ways
-// to say the same.
+// add overrides earlier settings with those of a file. dir and source are two forms of the same
+// setting.
 func (c *config) add(path, text string) error {
 	var said configFile
 	found, err := toml.Decode(text, &said)
@@ -142,10 +175,9 @@ func (c *config) add(path, text string) error {
 		}
 		return err
 	}
-	known := []string{"dir", "source", "group", "ttl", "trust", "local", "require_shared"}
 	for _, key := range found.Keys() { // the library takes DIR for dir, too, and one of both where both are there
-		if !slices.Contains(known, key.String()) {
-			return fmt.Errorf("%q is unknown; there are dir, source, group, ttl, trust, local and require_shared", key.String())
+		if !slices.Contains(knownKeys, key.String()) {
+			return fmt.Errorf("%q is unknown; there are %s", key.String(), known())
 		}
 	}
 	if err := said.check(); err != nil {
@@ -168,6 +200,15 @@ func (c *config) add(path, text string) error {
 	if found.IsDefined("require_shared") {
 		c.RequireShared = chosen{fmt.Sprint(said.RequireShared), path}
 	}
+	if found.IsDefined("capture") {
+		c.Capture = chosen{fmt.Sprint(said.Capture), path}
+	}
+	if said.CaptureKeep > 0 {
+		c.CaptureKeep = chosen{fmt.Sprint(said.CaptureKeep), path}
+	}
+	if said.CaptureSize != "" {
+		c.CaptureSize = chosen{said.CaptureSize, path}
+	}
 	return nil
 }
 
@@ -181,6 +222,15 @@ func (f *configFile) check() error {
 	case isURL && a.scheme != fileScheme && a.hasSecrets():
 		return errors.New("source has a secret in it; leave it out there, and put it into the variable " + EnvPassword + ", or into a file that " + EnvPasswordFile + " names")
 	}
+	capture := Capture{Keep: f.CaptureKeep}
+	if f.CaptureSize != "" {
+		if err := capture.Size.Set(f.CaptureSize); err != nil {
+			return fmt.Errorf("capture_size: %w", err)
+		}
+	}
+	if err := capture.Check(); err != nil {
+		return fmt.Errorf("capture: %w", err)
+	}
 	if f.TTL == "" {
 		return nil
 	}
@@ -188,78 +238,4 @@ func (f *configFile) check() error {
 		return fmt.Errorf("ttl: %w", cmp.Or(err, errors.New("must not be 0")))
 	}
 	return nil
-}
-
-// apply fills in what neither the command line nor the environment says.
-func (c *config) apply(p *Place) {
-	p.Group, p.Trust = cmp.Or(p.Group, c.Group.value), cmp.Or(p.Trust, c.Trust.value)
-	p.Local = p.Local || c.Local.value == "true"
-	if c.TTL.value != "" {
-		p.TTL, _ = span.Parse(c.TTL.value) // it was checked
-	}
-}
-
-// Setting is one of the settings that apply, and whence it is.
-type Setting struct {
-	Name  string `json:"name"`
-	Value string `json:"value"` // "" if nothing says it
-	From  string `json:"from"`  // an option, a variable with its $, a file, or "built in"
-}
-
-// Settings are those that a command would have here, and the files that are looked for.
-func (k Kinds) Settings(a Asked, e *console.Env) (all []Setting, files []string, err error) {
-	c, err := readConfig(e)
-	if err != nil {
-		return nil, nil, err
-	}
-	source := first("source", said(a.Source, "--source"), said(a.Dir, "--dir"), variable(e, EnvSource), variable(e, EnvDir), c.Source, c.Dir)
-	source.Value = publicURL(source.Value)
-	local := first("local", variable(e, EnvLocal), c.Local)
-	ttl := first("ttl", c.TTL, chosen{"2m", builtIn})
-	return []Setting{
-		source,
-		first("group", said(a.Group, "--group"), variable(e, EnvGroup), c.Group),
-		ttl,
-		first("trust", said(a.Trust, "--trust"), variable(e, EnvTrust), c.Trust),
-		local,
-		first("require_shared", saidBool(a.RequireShared, "--require-shared"), variable(e, EnvRequireShared), c.RequireShared),
-	}, configFiles(e), nil
-}
-
-const builtIn = "built in"
-
-func said(value *string, option string) chosen {
-	if value == nil {
-		return chosen{}
-	}
-	return chosen{*value, option}
-}
-
-func saidBool(value *bool, option string) chosen {
-	if value == nil {
-		return chosen{}
-	}
-	return chosen{strconv.FormatBool(*value), option}
-}
-
-func variable(e *console.Env, name string) chosen {
-	return chosen{e.Getenv(name), "$" + name}
-}
-
-// first is the first of these that says something.
-func first(name string, from ...chosen) Setting {
-	for _, one := range from {
-		if one.value != "" {
-			return Setting{name, one.value, one.from}
-		}
-	}
-	return Setting{name, "", builtIn}
-}
-
-// UsualTTL is for a lock whose ttl is not given; zero is for the source's own.
-func (p *Place) UsualTTL() time.Duration {
-	if strings.HasPrefix(p.scheme(), "cook+") {
-		return 0
-	}
-	return p.TTL
 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,13 +12,13 @@ import (
 	"github.com/multilock/go/internal/span"
 )
 
-// A file with settings has one reading, and nothing in it is overlooked: what is read is exactly
-// what its keys say, and read again after it is written anew.
+// A configuration file has one meaning, and nothing in it is ignored: the settings are exactly its keys,
+// also after it is encoded and decoded again.
 func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
 		"", "# nothing\n", "dir = \"/shared\" # ours\r\ngroup = \"G\"\r\nttl = \"7m\"\r\n", "source = \"etcd://u@h/p\"\ntrust = \"ada,bob\"\nlocal = true\nrequire_shared = false\n",
 		"dir = \"/a\"\nsource = \"file:/b\"\n", "dir = \"a\"\n", "source = \"etcd://u:secret@h/p\"\n", "ttl = \"0\"\n", "ttl = 5\n", "dir = '/a'\nDIR = '/b'\n", "Group = \"g\"\n",
-		"dir = \"/a\"\ndir = \"/b\"\n", "\"dir\" = \"/a\"\n", "[dir]\nx = 1\n", "group = \"\"\n", "group = \"\\u0000\\n\"\n", "group = '''\na\nb'''\n", "\ufeffgroup = \"g\"\n", "password = \"x\"\n", "local = \"true\"\n", "group = \"\xff\"\n",
+		"dir = \"/a\"\ndir = \"/b\"\n", "\"dir\" = \"/a\"\n", "[dir]\nx = 1\n", "group = \"\"\n", "group = \"\\u0000\\n\"\n", "group = '''\na\nb'''\n", "\ufeffgroup = \"g\"\n", "password = \"x\"\n", "capture = true\ncapture_keep = 30\ncapture_size = \"1G\"\n", "capture_size = \"1\"\n", "capture_keep = -1\n", "local = \"true\"\n", "group = \"\xff\"\n",
 	} {
 		f.Add(text)
 	}
@@ -30,12 +31,17 @@ func FuzzConfig(f *testing.F) {
 		var keys map[string]any
 		_, err := toml.Decode(text, &keys)
 		require.NoError(t, err)
-		of := map[string]chosen{"dir": c.Dir, "source": c.Source, "group": c.Group, "trust": c.Trust, "ttl": c.TTL, "local": c.Local, "require_shared": c.RequireShared}
+		of := map[string]chosen{"dir": c.Dir, "source": c.Source, "group": c.Group, "trust": c.Trust, "ttl": c.TTL, "local": c.Local, "require_shared": c.RequireShared,
+			"capture": c.Capture, "capture_keep": c.CaptureKeep, "capture_size": c.CaptureSize,
+		}
 		for key, value := range keys {
 			require.Contains(t, of, key)
-			if got, isText := value.(string); isText {
-				require.Equal(t, got, of[key].value)
-			} else {
+			switch value := value.(type) {
+			case string:
+				require.Equal(t, value, of[key].value)
+			case int64:
+				require.Equal(t, value > 0, of[key].value == fmt.Sprint(value))
+			default:
 				require.Equal(t, value, of[key].value == "true")
 			}
 		}

@@ -6,5 +6,5 @@ import "io/fs"
 
 func checkConfigOwner(fs.FileInfo) error { return nil }
 
-// isOwn cannot be told here.
+// isOwn is unknown on this system.
 func isOwn(string) bool { return true }

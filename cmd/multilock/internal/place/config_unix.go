@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// isOwn says that a directory belongs to who we are, or that this cannot be told.
+// isOwn reports whether a directory belongs to the effective user, or its owner is unknown.
 func isOwn(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -19,7 +19,7 @@ func isOwn(dir string) bool {
 	return !ok || int(stat.Uid) == os.Geteuid()
 }
 
-// checkConfigOwner refuses a file that is somebody else's, or that somebody else may write to.
+// checkConfigOwner rejects a file that belongs to another user, or that another user may write to.
 func checkConfigOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -28,7 +28,7 @@ func checkConfigOwner(info fs.FileInfo) error {
 	self := os.Geteuid()
 	switch {
 	case stat.Uid != 0 && int(stat.Uid) != self:
-		return fmt.Errorf("it belongs to user %d, whom this user (%d) does not believe", stat.Uid, self)
+		return fmt.Errorf("it belongs to user %d, which this user (%d) does not trust", stat.Uid, self)
 	case info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("others may write to it (mode %#o; chmod go-w)", info.Mode().Perm())
 	}

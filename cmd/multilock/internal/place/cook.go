@@ -17,14 +17,14 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// cooking is a source of cooking locks, and what its registers lie in.
+// cooking is a source of cooking locks with the storage of its registers.
 type cooking struct {
 	*cooklock.Source
 	io.Closer
 }
 
-// newCooking makes the source that the URL's parameters ask for. It closes what the
-// registers lie in, at once if there is an error.
+// newCooking makes the source with the URL's parameters. It closes the storage of the registers together
+// with the source, or at once after an error.
 func newCooking(p cookParameters, opt cooklock.Options, under io.Closer) (*cooking, error) {
 	opt.Period, opt.Notes = p.period, cooklock.DefaultNotes()
 	locks, err := cooklock.New(opt)
@@ -34,10 +34,10 @@ func newCooking(p cookParameters, opt cooklock.Options, under io.Closer) (*cooki
 	return &cooking{locks, under}, nil
 }
 
-// cookParameters are a URL's, that about the lock itself apart from the others.
+// cookParameters are the parameters of a URL, with those of the lock itself separated.
 type cookParameters struct {
 	period time.Duration
-	others []string // as they stand in the URL
+	others []string // unchanged
 }
 
 func readCooking(a Address) (p cookParameters, err error) {
@@ -72,7 +72,7 @@ func readPeriod(text string) (time.Duration, error) {
 	return period, err
 }
 
-// cookingOn are cooking locks whose registers lie in a source of other locks, which can be examined.
+// cookingOn are cooking locks with registers in another lock source that can be examined.
 type cookingOn struct {
 	*cooking
 	under source.Examiner
@@ -81,7 +81,7 @@ type cookingOn struct {
 // Examine implements source.Examiner.
 func (c *cookingOn) Examine(ctx context.Context) []source.Finding { return c.under.Examine(ctx) }
 
-// kitchen is such a source: one that keeps registers of its own.
+// kitchen is a source that can store registers for cooking locks.
 type kitchen interface {
 	source.Examiner
 	source.Registrar
@@ -89,7 +89,7 @@ type kitchen interface {
 	Self() process.Identity
 }
 
-// openCookOn is for URLs of a source, opened by open, that is to keep registers.
+// openCookOn opens cooking locks whose registers are in a source opened by open.
 func openCookOn(open openFunc) openFunc {
 	return func(ctx context.Context, e *console.Env, p Place) (source.Source, error) {
 		cook, err := readCooking(p.URL)
@@ -111,10 +111,10 @@ func openCookOn(open openFunc) openFunc {
 	}
 }
 
-// completeCookOn is for such URLs, where complete is for those of the source.
+// completeCookOn completes such URLs by means of the source's complete.
 func completeCookOn(complete completeFunc) completeFunc {
 	return func(e *console.Env, p *Place) error {
-		cook, _ := readCooking(p.URL) // what is wrong with it is told when it is opened
+		cook, _ := readCooking(p.URL) // opening the source reports the error
 		under := *p
 		under.URL = p.URL.uncooked(cook)
 		err := complete(e, &under)
@@ -123,15 +123,15 @@ func completeCookOn(complete completeFunc) completeFunc {
 	}
 }
 
-// uncooked is the URL of what the registers lie in.
+// uncooked returns the URL of the source that stores the registers.
 func (a Address) uncooked(cook cookParameters) Address {
 	a.scheme = strings.TrimPrefix(a.scheme, "cook+")
 	a.query = strings.Join(cook.others, "&")
 	return a
 }
 
-// cookSuffix tells the group that keeps the registers of cooking locks from that of
-// other locks: a lock and a cooking lock of one name have nothing to do with each other.
+// cookSuffix separates the group with the registers of cooking locks from the group of other locks: a
+// lock and a cooking lock with the same name are independent.
 const cookSuffix = ".cook"
 
 func openCookFiles(_ context.Context, e *console.Env, p Place) (source.Source, error) {
@@ -158,7 +158,7 @@ func openCookFiles(_ context.Context, e *console.Env, p Place) (source.Source, e
 	return &cookingOn{locks, files}, nil
 }
 
-// cookDirectory is the directory of a URL: cook+file:///PATH or cook+file:PATH.
+// cookDirectory returns the directory of a URL: cook+file:///PATH or cook+file:PATH.
 func (p *Place) cookDirectory() (string, error) {
 	path, err := url.PathUnescape(p.URL.path)
 	if err != nil || path == "" || p.URL.user != "" || (p.URL.host != "" && p.URL.host != "localhost") {
@@ -167,7 +167,7 @@ func (p *Place) cookDirectory() (string, error) {
 	return path, nil
 }
 
-// completeCookFiles makes the URL mean the same in any working directory.
+// completeCookFiles makes the path absolute, so that the URL means the same in any working directory.
 func completeCookFiles(_ *console.Env, p *Place) error {
 	path, err := p.cookDirectory()
 	if err == nil {

@@ -2,9 +2,9 @@ package place
 
 import "strings"
 
-// JobEnviron is what a job gets of our environment: all but what is secret. A job
-// that uses the same source reads the password from the file that
-// MULTILOCK_PASSWORD_FILE names. Relative paths would mean other files after a cd.
+// JobEnviron returns a job's environment: ours without secrets. A job that uses the same source reads
+// the password from the file in MULTILOCK_PASSWORD_FILE. Relative paths become absolute, because they
+// would mean other files after a cd.
 func JobEnviron(environ []string) []string {
 	var vars []string
 	for _, entry := range environ {
@@ -21,7 +21,7 @@ func JobEnviron(environ []string) []string {
 	return vars
 }
 
-// absoluteIfGiven leaves an empty variable empty: that counts as none.
+// absoluteIfGiven leaves an empty variable empty: it counts as unset.
 func absoluteIfGiven(path string) string {
 	if path == "" {
 		return ""
@@ -37,7 +37,7 @@ func absoluteURL(text string) string {
 	}
 	path, parameters, with := strings.Cut(rest, "?")
 	if scheme == fileScheme {
-		path, parameters, with = rest, "", false // any byte may be in its path
+		path, parameters, with = rest, "", false // its path may have any byte
 	}
 	if with {
 		parameters = "?" + parameters

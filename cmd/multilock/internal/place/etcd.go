@@ -27,7 +27,7 @@ func openEtcd(_ context.Context, e *console.Env, p Place) (multilock.Source, err
 	return opened(etcdlock.Open(etcdlock.Options{Place: etcdlock.Place{URL: full}, Group: p.Group, User: p.User}))
 }
 
-// completeEtcd has nothing to fill in: nothing of these URLs can be left out.
+// completeEtcd fills in nothing: these URLs have no optional parts.
 func completeEtcd(_ *console.Env, p *Place) error {
 	if p.URL.user == "" {
 		return nil

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// way is how the servers of a source are reached.
+// way describes the connections to a source's servers.
 type way struct {
-	hosts               []string // with their ports, or without
+	hosts               []string // with or without ports
 	encrypted, verified bool
-	toEncrypt, toVerify string // what to do about it
-	accepted            bool   // the URL says that nothing is to be encrypted
-	toAccept            string // how it says that
+	toEncrypt, toVerify string // how to fix that
+	accepted            bool   // the URL explicitly disables encryption
+	toAccept            string // how a URL disables it
 }
 
-// inClear says why no password may go that way, "" if one may.
+// inClear returns why no password may be sent over these connections, "" if one may.
 func (w way) inClear() string {
 	if w.encrypted || w.accepted {
 		return ""
 	}
 	for _, server := range w.hosts {
 		if !isLocal(server) {
-			return "the password would go to " + server + " unencrypted, so it is not sent; " + w.toEncrypt + ", or " + w.toAccept + " if nobody can listen on the way"
+			return "the password would go to " + server + " unencrypted, so it is not sent; " + w.toEncrypt + ", or " + w.toAccept + " if the network is private"
 		}
 	}
 	return ""
 }
 
-// checkPassword refuses a URL with a password that must not go its way.
+// checkPassword rejects a URL with a password that must not be sent over its connections.
 func (p Place) checkPassword(full string) error {
 	if a, _ := parseAddress(full); a.password != "" && p.InClear != "" {
 		return errors.New(p.InClear)
@@ -38,21 +38,21 @@ func (p Place) checkPassword(full string) error {
 	return nil
 }
 
-// exposed says what somebody on the way to a server could do, if it leaves this host.
+// exposed describes what an attacker on the network could do, "" if all is encrypted or local.
 func (w way) exposed() string {
 	for _, server := range w.hosts {
 		switch {
 		case isLocal(server):
 		case !w.encrypted:
-			return "nothing is encrypted on the way to " + server + ": whoever is in between can get at the password and at the locks; " + w.toEncrypt
+			return "nothing is encrypted on the way to " + server + ": anyone on the network path can read the password and change the locks; " + w.toEncrypt
 		case !w.verified:
-			return "any certificate will do for " + server + ": whoever is in between can get at the password and at the locks; " + w.toVerify
+			return "any certificate will do for " + server + ": anyone on the network path can read the password and change the locks; " + w.toVerify
 		}
 	}
 	return ""
 }
 
-// isLocal says whether a server is on this host. A socket has a path.
+// isLocal reports whether a server is on this host. A path is a Unix socket.
 func isLocal(server string) bool {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {

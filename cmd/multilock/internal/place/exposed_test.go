@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// A user is told what he risks on the way to a server, and nobody who risks nothing.
+// A user is warned of risks on the path to a server, and not warned without risks.
 func TestExposed(t *testing.T) {
 	t.Parallel()
 	e := &console.Env{Getenv: func(string) string { return "" }, Environ: os.Environ}
@@ -62,7 +62,7 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// A password goes to another host through TLS, or where the URL says that it need not.
+// A password is sent to another host only through TLS, or if the URL allows cleartext.
 func TestNoPasswordInTheClear(t *testing.T) {
 	t.Parallel()
 	e := &console.Env{Getenv: func(name string) string { return map[string]string{EnvPassword: "secret"}[name] }, Environ: os.Environ}

@@ -14,7 +14,10 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// fileScheme is the scheme of the one source that -d stands for.
+// EnvHistoryKeep is how long the history in a directory is kept.
+const EnvHistoryKeep = "MULTILOCK_HISTORY_KEEP"
+
+// fileScheme is the scheme of the source that -d selects.
 const fileScheme = "file"
 
 func openFiles(_ context.Context, e *console.Env, p Place) (multilock.Source, error) {
@@ -22,7 +25,7 @@ func openFiles(_ context.Context, e *console.Env, p Place) (multilock.Source, er
 	return opened(locks, err)
 }
 
-// openLocks opens a group's locks in a directory, and tells what the user is to know of it.
+// openLocks opens a group's locks in a directory, and prints warnings about it.
 func openLocks(e *console.Env, p Place, base, group string) (*fslock.Source, error) {
 	trust, err := readTrust(p.Trust)
 	if err != nil {
@@ -50,7 +53,7 @@ func openLocks(e *console.Env, p Place, base, group string) (*fslock.Source, err
 	return locks, nil
 }
 
-// HistoryKeep is for how long a history in a directory is kept; negative if for ever.
+// HistoryKeep returns how long the history in a directory is kept; negative if for ever.
 func HistoryKeep(e *console.Env) (time.Duration, error) {
 	text := e.Getenv(EnvHistoryKeep)
 	if text == "" {
@@ -68,7 +71,7 @@ func HistoryKeep(e *console.Env) (time.Duration, error) {
 
 var errNoDirectory = errors.New("write file:///absolute/path or file:relative/path")
 
-// filePath is the directory of a URL with this scheme: file:PATH, file:///PATH or file://localhost/PATH.
+// filePath returns the directory of a URL with this scheme: file:PATH, file:///PATH or file://localhost/PATH.
 func filePath(text string) (string, error) {
 	rest := text[len(fileScheme)+1:]
 	switch {

@@ -3,12 +3,13 @@ package place
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// LocatedError knows the place of the lock that an error is about, so that a command in a
-// message can be pasted as it is, and whether its user wants to hear of refusals.
+// LocatedError adds to an error the location of its lock, so that a message can quote a command to paste,
+// and whether the user asked for quiet.
 type LocatedError struct {
 	Place Place
 	Quiet bool
@@ -18,8 +19,8 @@ type LocatedError struct {
 func (l *LocatedError) Error() string { return l.Err.Error() }
 func (l *LocatedError) Unwrap() error { return l.Err }
 
-// selector is the options that select this source and group from any directory
-// and on any host, whatever the environment says there.
+// selector returns the options that select this source and group from any directory and on any host,
+// whatever the environment there.
 func (p *Place) selector() []string {
 	options := []string{"--source", p.Public()}
 	if p.IsFiles() {
@@ -37,34 +38,39 @@ func (p *Place) selector() []string {
 	return options
 }
 
-// Command is a command of this program with these arguments, for the same source
-// and group, for pasting into a shell. It has the name that the program was called by: one
-// of another name may lack the source.
+// Command returns a command line of this program for the same source and group, to paste into a
+// shell. It uses the name by which the program was called: a build with another name may lack the
+// source.
 func (p *Place) Command(args ...string) string {
 	return console.CommandLine(slices.Concat([]string{p.Program}, p.selector(), args))
 }
 
-// CommandForAll is the same for all groups of the source.
+// CommandForAll is Command for all groups of the source.
 func (p *Place) CommandForAll(args ...string) string {
 	all := *p
 	all.Group = all.UsualGroup
 	return all.Command(args...)
 }
 
-// Clearing is the command that breaks a lock, whoever holds it.
+// Clearing returns the command that breaks a lock by force.
 func (p *Place) Clearing(name, token string) string {
 	return p.Command("break", argument(name), "--token", token, "--force")
 }
 
-// Forgetting is the command that removes a result.
+// Forgetting returns the command that removes a result.
 func (p *Place) Forgetting(name string) string {
 	return p.Command("clean", "--results", argument(name))
 }
 
-// Printed is the command that shows what a job has printed.
+// Printed returns the command that shows a job's output.
 func (p *Place) Printed(name string) string { return p.Command("logs", argument(name)) }
 
-// argument is a name that is not taken for an option.
+// PrintedBy returns the command that shows the output of one run.
+func (p *Place) PrintedBy(name string, run uint64) string {
+	return p.Command("logs", argument(name), "--run", strconv.FormatUint(run, 10))
+}
+
+// argument returns a name in a form that does not parse as an option.
 func argument(name string) string {
 	if name[0] == '-' {
 		return "--name=" + name
@@ -72,7 +78,7 @@ func argument(name string) string {
 	return name
 }
 
-// Absolute leaves a path as it is if the working directory is not known any more.
+// Absolute leaves a path unchanged if the working directory is unknown.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -25,21 +25,21 @@ func openMongo(_ context.Context, e *console.Env, p Place) (multilock.Source, er
 	return opened(mongolock.Open(mongolock.Options{Place: place, Group: p.Group, User: p.User}))
 }
 
-// completeMongo has nothing to fill in: nothing of these URLs can be left out.
+// completeMongo fills in nothing: these URLs have no optional parts.
 func completeMongo(_ *console.Env, p *Place) error {
 	p.Exposed, p.InClear = exposedMongo(p.URL)
 	return nil
 }
 
-// exposedMongo is about a URL with a user. It asks nobody, not about mongodb+srv either,
-// whose connections are encrypted unless the URL says otherwise.
+// exposedMongo checks the connections of a URL with a user. It sends no request, not even for
+// mongodb+srv, whose connections are encrypted unless the URL disables that.
 func exposedMongo(a Address) (exposed, inClear string) {
 	service := strings.HasSuffix(a.scheme, "+srv")
 	named := a.user != ""
 	a.scheme, a.user, a.password = "mongodb", "", ""
 	read, err := connstring.Parse(a.String())
 	if err != nil || !named {
-		return "", "" // mongolock says what is wrong with it
+		return "", "" // left to mongolock's error
 	}
 	w := way{
 		hosts: read.Hosts, encrypted: read.SSL || service && !read.SSLSet, verified: !read.SSLInsecure,
@@ -49,7 +49,7 @@ func exposedMongo(a Address) (exposed, inClear string) {
 	return w.exposed(), w.inClear()
 }
 
-// mongoPlace is the collection that the URL names.
+// mongoPlace returns the collection that the URL names.
 func mongoPlace(e *console.Env, p *Place) (mongolock.Place, error) {
 	full, err := p.FullURL(e)
 	if err != nil {
@@ -62,8 +62,8 @@ func mongoPlace(e *console.Env, p *Place) (mongolock.Place, error) {
 	return mongolock.Place{URL: full}, p.checkPassword(full)
 }
 
-// provesItself says whether the URL chooses a way of authentication, some of which
-// need no password: a certificate, Kerberos, a cloud's own.
+// provesItself reports whether the URL selects an authentication mechanism. Some need no password: a
+// certificate, Kerberos, a cloud's own.
 func (a Address) provesItself() bool {
 	return slices.ContainsFunc(a.parameters(), hasKey("authmechanism"))
 }
@@ -89,12 +89,12 @@ func openCookMongo(_ context.Context, e *console.Env, p Place) (multilock.Source
 	return opened(newCooking(cook, cooklock.Options{Open: register, Place: p.URL.public()}, registers))
 }
 
-// checkMongoParameters refuses what the driver does not know, and would ignore: it
-// could be a misspelled period.
+// checkMongoParameters rejects parameters that the driver does not know, because it would ignore
+// them: one could be a misspelled period.
 func checkMongoParameters(query string) error {
 	known, err := connstring.Parse("mongodb://localhost/?" + query)
 	var unknown []string
-	if err == nil { // otherwise mongolock says what is wrong with the whole URL
+	if err == nil { // otherwise mongolock reports an error for the whole URL
 		unknown = slices.Sorted(maps.Keys(known.UnknownOptions))
 	}
 	if len(unknown) > 0 {

@@ -1,158 +1,111 @@
-// Package place finds out where locks live: it makes an opened source of what the command
-// line and the environment say, and knows what each source lacks that a command needs. It
-// gets the environment from its caller, with the secrets in it.
+// Package place determines where locks live: it opens a source as given by the command line, the
+// environment and the configuration files, and checks which sources support what a command needs. Its
+// caller passes the environment, with its secrets.
 package place
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/outfile"
+	"github.com/multilock/go/internal/span"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
 
-// The variables that stand for options.
-const (
-	EnvDir         = "MULTILOCK_DIR"
-	EnvGroup       = "MULTILOCK_GROUP"
-	EnvSource      = "MULTILOCK_SOURCE"
-	EnvLegacyPeers = "MULTILOCK_LEGACY_PEERS"
-	EnvTrust       = "MULTILOCK_TRUST"
-	EnvHistoryKeep = "MULTILOCK_HISTORY_KEEP"
-	// The password of a source's user is nothing for a command line.
-	EnvPassword     = "MULTILOCK_PASSWORD"
-	EnvPasswordFile = "MULTILOCK_PASSWORD_FILE"
-	EnvPing         = "MULTILOCK_PING"
-	// The token of a running command of CloudShell's, likewise.
-	EnvCloudshellToken = "MULTILOCK_CLOUDSHELL_TOKEN"
-)
+var errUnescaped = errors.New("the end of its password is ambiguous; write %40 for an @ that is not the one before the host, %2F for a /, %3F for a ? and %23 for a #")
 
-// passwordPlaces says where a password belongs: what stands on a command line,
-// everybody on the host can read with ps(1).
-const passwordPlaces = "put it into the variable " + EnvPassword + ", or into a file that " + EnvPasswordFile + " names, or the whole URL into " + EnvSource
-
-var errUnescaped = errors.New("it cannot be told where its password ends; write %40 for an @ that is not the one before the host, %2F for a /, %3F for a ? and %23 for a #")
-
-// Place is where locks live, which of them is meant, and who asks.
+// Place is where locks live, with the lock's name and the user's.
 type Place struct {
-	Base        string  // the directory with the locks, if they live in one
-	URL         Address // of a source that is something else
+	Base        string  // the directory with the locks, if they are files
+	URL         Address // of any other source
 	Group, Name string
 	GroupGiven  bool   // an option, the environment, a file or the URL names the group, or the source has none
 	NameGiven   bool   // an option names the lock
-	UsualGroup  string // the group that the source means if none is named
-	User        string // who asks, for people
-	Program     string // by which name it is to be called
+	UsualGroup  string // the source's default group
+	User        string // for people
+	Program     string // the name by which it was called
 	LegacyPeers bool
-	TTL         time.Duration // as a configuration says it; see UsualTTL
+	TTL         time.Duration // from a configuration file; see UsualTTL
 	Local       bool          // locks are meant for this host alone
-	// RequireShared refuses a directory that doctor --mark has not marked.
+	Capture     Capture       // as configured
+	// RequireShared rejects a directory that doctor --mark has not marked.
 	RequireShared bool
-	Exposed       string // what others could do on the way to it, for people; nothing if it is ""
-	InClear       string // why no password may go that way; one may if it is ""
-	Trust         string // as --trust says it
-	Token         string // of EnvCloudshellToken, in a place WithPassword
+	Exposed       string // risks on the network path to the server, for people; "" without any
+	InClear       string // why no password may be sent to the server; "" if it may
+	Trust         string // the value of --trust
+	Token         string // from EnvCloudshellToken, only set by WithPassword
 }
 
-// Asked is what the command line says of a place; nil is what it does not say.
-type Asked struct {
-	Dir, Source, Group, Name, Trust *string
-	LegacyPeers, RequireShared      *bool
-}
-
-// Find finds where the locks are to live. An option on the command line wins over the
-// environment, -d as well as --source.
+// Find determines where the locks live.
 func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
-	p := Place{Program: cmp.Or(e.Program, "multilock"), Base: e.Getenv(EnvDir), Group: e.Getenv(EnvGroup), User: userName(e)}
-	if a.Group != nil {
-		p.Group = *a.Group
+	p := Place{Program: cmp.Or(e.Program, "multilock"), User: userName(e), NameGiven: a.Name != nil}
+	s, err := gather(a, e)
+	if err != nil {
+		return p, err
 	}
 	if a.Name != nil {
 		p.Name = *a.Name
 	}
-	usual, err := readConfig(e)
-	if err != nil {
+	if err := p.apply(s); err != nil {
 		return p, err
 	}
-	p.Trust = e.Getenv(EnvTrust)
-	if a.Trust != nil {
-		p.Trust = *a.Trust
-	}
-	if err := errors.Join(p.readLegacyPeers(a, e), p.readLocal(e)); err != nil {
+	if err := p.locate(k, s, e.Getenv(EnvSource)); err != nil {
 		return p, err
 	}
-	if err := p.readRequireShared(a, usual, e); err != nil {
-		return p, err
-	}
-	usual.apply(&p)
-	if err := p.readSource(k, a, usual, e); err != nil {
-		return p, err
-	}
-	return p, p.complete(k, a, e)
+	return p, p.complete(k, s, e)
 }
 
-func (p *Place) readLegacyPeers(a Asked, e *console.Env) (err error) {
-	text := e.Getenv(EnvLegacyPeers)
-	switch {
-	case a.LegacyPeers != nil:
-		p.LegacyPeers = *a.LegacyPeers
-	case text != "":
-		if p.LegacyPeers, err = strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("%s=%q: write 1 or 0", EnvLegacyPeers, text)
-		}
+// apply applies the settings that need no source.
+func (p *Place) apply(s settings) error {
+	p.Group, p.Trust = s.group.value, s.trust.value
+	if s.ttl.value != "" {
+		p.TTL, _ = span.Parse(s.ttl.value) // checked before
 	}
-	return nil
+	p.Capture.On = s.capture.value == "true"
+	p.Capture.Keep, _ = strconv.Atoi(s.captureKeep.value) // checked before
+	if s.captureSize.value != "" {
+		_ = p.Capture.Size.Set(s.captureSize.value) // checked before
+	}
+	var errs [3]error
+	p.LegacyPeers, errs[0] = s.legacyPeers.isOn()
+	p.Local, errs[1] = s.local.isOn()
+	p.RequireShared, errs[2] = s.requireShared.isOn()
+	return errors.Join(errs[:]...)
 }
 
-func (p *Place) readSource(k Kinds, a Asked, usual config, e *console.Env) error {
-	fromEnv := e.Getenv(EnvSource)
+// errNowhere prevents locks in the directory in which cron happens to start a job.
+var errNowhere = errors.New("no lock directory: give -d DIRECTORY, which all hosts share (-d . for this one), or set " + EnvDir + "; see: multilock help locks")
+
+// locate parses the directory or the URL.
+func (p *Place) locate(k Kinds, s settings, fromEnv string) error {
+	given := s.source.value
 	switch {
-	case a.Dir != nil && a.Source != nil:
-		return errors.New("-d and --source contradict each other: -d DIRECTORY stands for --source file:DIRECTORY; leave one of them out")
-	case a.Dir != nil:
-		p.Base = *a.Dir
-	case a.Source != nil:
-		if err := p.useURL(k, "--source", withSecretsOf(fromEnv, *a.Source)); err != nil {
-			return err
-		}
-		if a, ok := parseAddress(*a.Source); ok && a.scheme != fileScheme && a.hasSecrets() {
-			return fmt.Errorf("--source %s: there is a secret in it, which everybody on this host can read with ps; leave it out there, and %s", a.public(), passwordPlaces)
-		}
-	case fromEnv != "":
-		return p.useURL(k, EnvSource, fromEnv)
-	case p.Base != "":
-	case usual.Source.value != "":
-		return p.useURL(k, usual.Source.from+": source", usual.Source.value)
-	case usual.Dir.value == "":
+	case given == "":
 		return errNowhere
-	default:
-		p.Base = usual.Dir.value
+	case s.isDir:
+		p.Base = given
+		return nil
+	}
+	url := given
+	if s.source.typed() && fromEnv != "" && publicURL(fromEnv) == given {
+		url = fromEnv // a pasted command works in a shell whose environment has the secrets
+	}
+	if err := p.useURL(k, url); err != nil {
+		return fmt.Errorf("%s %q: %w", strings.TrimPrefix(s.source.from, "$"), publicURL(url), err)
+	}
+	if a, ok := parseAddress(given); ok && s.source.typed() && a.scheme != fileScheme && a.hasSecrets() {
+		return fmt.Errorf("--source %s: it contains a secret, which all users of this host can read with ps; leave it out there, and %s", a.public(), passwordPlaces)
 	}
 	return nil
 }
 
-// errNowhere keeps a lock from being taken in whatever directory cron has started in.
-var errNowhere = errors.New("where are the locks? Write -d DIRECTORY, one that all hosts have mounted (-d . if this one is meant), or set " + EnvDir + "; see: multilock help locks")
-
-// withSecretsOf is the URL of a command line, or the one of the environment if that
-// is the same and has the secrets, too: so a command from a message can be pasted.
-func withSecretsOf(fromEnv, given string) string {
-	if fromEnv != "" && publicURL(fromEnv) == given {
-		return fromEnv
-	}
-	return given
-}
-
-// useURL takes a source's URL apart. Option is where it comes from.
-func (p *Place) useURL(k Kinds, option, text string) error {
+// useURL parses a source's URL.
+func (p *Place) useURL(k Kinds, text string) error {
 	a, ok := parseAddress(text)
 	if !ok {
 		a = Address{}
@@ -165,24 +118,20 @@ func (p *Place) useURL(k Kinds, option, text string) error {
 	case a.ambiguous():
 		err = errUnescaped
 	default:
-		p.Base, p.URL = "", a
+		p.URL = a
 		err = a.checkFiles()
 	}
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", option, publicURL(text), err)
-	}
-	return nil
+	return err
 }
 
-// complete finds options that mean nothing to the source, and fills in what was left
-// out. What the environment says may be meant for others.
-func (p *Place) complete(k Kinds, a Asked, e *console.Env) error {
+// complete rejects options that the source does not support, and fills in defaults.
+func (p *Place) complete(k Kinds, s settings, e *console.Env) error {
 	kind, err := k.of(p.scheme())
 	if err != nil {
 		return err
 	}
 	if !kind.Groups {
-		if a.Group != nil {
+		if s.group.typed() {
 			return fmt.Errorf("--group: there are no groups in %s", p.Public())
 		}
 		p.Group = ""
@@ -195,104 +144,53 @@ func (p *Place) complete(k Kinds, a Asked, e *console.Env) error {
 	if err := errors.Join(source.CheckEnds("lock group", p.Group), source.CheckEnds("lock name", p.Name)); err != nil {
 		return err
 	}
-	p.GroupGiven, p.NameGiven = p.Group != "" || !kind.Groups, a.Name != nil
+	p.GroupGiven = p.Group != "" || !kind.Groups
 	p.UsualGroup = kind.Group
 	p.Group, p.Name = cmp.Or(p.Group, kind.Group), cmp.Or(p.Name, fslock.DefaultName)
 	if !p.IsFiles() {
-		if a.LegacyPeers != nil && p.LegacyPeers {
+		if s.legacyPeers.typed() && p.LegacyPeers {
 			return errors.New("--legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)")
 		}
 		p.LegacyPeers = false
 	}
-	return p.checkTrust(a)
+	return p.checkDirectoryOnly(s)
 }
 
-// IsFiles says whether the locks live in a directory.
+// checkDirectoryOnly rejects options that only apply to locks in a directory.
+func (p *Place) checkDirectoryOnly(s settings) error {
+	if !strings.HasSuffix(p.scheme(), fileScheme) {
+		switch {
+		case s.trust.typed():
+			return fmt.Errorf("--trust: %s has users of its own; it is for locks in a directory", p.Public())
+		case s.requireShared.typed() && p.RequireShared:
+			return fmt.Errorf("--require-shared: all hosts see the same %s; it is for locks in a directory", p.Public())
+		}
+		p.Trust, p.RequireShared = "", false
+	}
+	_, err := readTrust(p.Trust)
+	return err
+}
+
+// IsFiles reports whether the locks live in a directory.
 func (p *Place) IsFiles() bool { return p.URL.scheme == "" }
 
 func (p *Place) scheme() string { return cmp.Or(p.URL.scheme, fileScheme) }
 
-// Public is where the locks live, for people and for other programs.
+// Public returns where the locks live, without secrets.
 func (p *Place) Public() string {
-	if p.IsFiles() {
-		return p.Base
+	switch {
+	case !p.IsFiles():
+		return p.URL.public()
+	case p.Base == "":
+		return ""
 	}
-	return p.URL.public()
+	return Absolute(p.Base)
 }
 
-// FullURL is the source's URL with the password of its user, wherever that is kept;
-// without one if it is kept nowhere.
-func (p *Place) FullURL(e *console.Env) (string, error) {
-	full := p.URL
-	if full.user == "" || full.password != "" {
-		return full.String(), nil
+// UsualTTL returns the TTL of a lock without --ttl; 0 for the source's default.
+func (p *Place) UsualTTL() time.Duration {
+	if strings.HasPrefix(p.scheme(), "cook+") {
+		return 0
 	}
-	password, err := readPassword(e)
-	if err != nil {
-		return "", err
-	}
-	if password != "" {
-		_, full.password, _ = strings.Cut(url.UserPassword("", password).String(), ":")
-	}
-	return full.String(), nil
-}
-
-func readPassword(e *console.Env) (string, error) {
-	path := e.Getenv(EnvPasswordFile)
-	if password := e.Getenv(EnvPassword); password != "" || path == "" {
-		return password, nil
-	}
-	password, err := passwordIn(path)
-	if err != nil {
-		return "", fmt.Errorf("read the password from the file that %s names: %w", EnvPasswordFile, err)
-	}
-	return password, nil
-}
-
-// maxPassword bounds what is read of a file that may be anything.
-const maxPassword = 64 << 10
-
-// passwordIn is the first line of a file that only its owner can read.
-func passwordIn(path string) (string, error) {
-	f, err := outfile.Peek(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil {
-		err = checkPrivate(info)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxPassword))
-	if err != nil {
-		return "", err
-	}
-	password, _, _ := strings.Cut(string(text), "\n")
-	return strings.TrimSuffix(password, "\r"), nil
-}
-
-// secretError keeps a password out of an error's text.
-type secretError struct {
-	err      error
-	password string
-}
-
-func (s *secretError) Error() string { return strings.ReplaceAll(s.err.Error(), s.password, "...") }
-func (s *secretError) Unwrap() error { return s.err }
-
-// withoutSecrets is for the error of a library that was given the full URL.
-func (p *Place) withoutSecrets(e *console.Env, err error) error {
-	full, _ := p.FullURL(e)
-	a, ok := parseAddress(full)
-	if !ok || a.password == "" {
-		return err
-	}
-	err = &secretError{err, a.password}
-	if plain, bad := url.PathUnescape(a.password); bad == nil {
-		err = &secretError{err, plain}
-	}
-	return err
+	return p.TTL
 }

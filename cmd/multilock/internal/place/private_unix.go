@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// checkPrivate refuses a file with a secret that others may read or write. The group may read
-// what root gives it, as libpq has it for keys.
+// checkPrivate rejects a file with a secret that other users may read or write. A file of root may be
+// readable for its group, as libpq allows for keys.
 func checkPrivate(info fs.FileInfo) error {
 	allowed := fs.FileMode(0o700)
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid == 0 {

@@ -19,12 +19,12 @@ import (
 // Kind is a kind of lock source, by the scheme of its URLs.
 type Kind struct {
 	Scheme string
-	Form   string // how its URLs look, for people
-	Groups bool   // a source has several groups: -g means something
-	Group  string // the group that is meant if none is named
+	Form   string // the form of its URLs, for people
+	Groups bool   // whether the source has several groups, so that -g is accepted
+	Group  string // the default group
 	Open   openFunc
-	// Complete fills in what the URL leaves out, before anything is opened; nil if
-	// nothing can be left out. In a program without the source it says so.
+	// Complete fills in optional parts of the URL, before anything is opened; nil without such parts.
+	// In a program that is built without the source it returns an error.
 	Complete completeFunc
 }
 
@@ -33,11 +33,11 @@ type (
 	completeFunc func(*console.Env, *Place) error
 )
 
-// Kinds are those that a program knows.
+// Kinds are the kinds of sources in a program.
 type Kinds []Kind
 
-// Known are all sources that this program has, one line each. Nothing else in it knows
-// more than one of them.
+// Known returns all sources of this program, one per line. No other code depends on more than one of
+// them.
 func Known() Kinds {
 	return Kinds{
 		{fileScheme, "file:DIRECTORY", true, fslock.DefaultGroup, openFiles, nil},
@@ -56,7 +56,7 @@ func Known() Kinds {
 	}
 }
 
-// of finds a kind of source by its scheme.
+// of returns the kind of a source by its scheme.
 func (k Kinds) of(scheme string) (Kind, error) {
 	var forms []string
 	for _, kind := range k {
@@ -68,10 +68,10 @@ func (k Kinds) of(scheme string) (Kind, error) {
 	return Kind{}, fmt.Errorf("unknown kind of source; this multilock knows %s", strings.Join(forms, ", "))
 }
 
-// Source is an opened lock source, and what the commands know of it beside.
+// Source is an opened lock source with the commands' data about it.
 type Source struct {
-	Locks multilock.Source // with as many more abilities as it has: see Ability
-	Self  process.Identity // who this process is
+	Locks multilock.Source // with optional interfaces: see Ability
+	Self  process.Identity // identity of this process
 	Place Place
 }
 
@@ -95,7 +95,7 @@ func (k Kinds) Open(ctx context.Context, e *console.Env, p Place) (*Source, erro
 	return s, nil
 }
 
-// opened is what a source's own Open gave: nil, and no pointer that is nil, if it failed.
+// opened converts the result of a source's Open: a failure returns a nil interface, not a nil pointer in it.
 func opened[S multilock.Source](s S, err error) (multilock.Source, error) {
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func opened[S multilock.Source](s S, err error) (multilock.Source, error) {
 	return s, nil
 }
 
-// whoIs asks the source, which has found out, too, who this process is.
+// whoIs returns this process's identity, from the source if that has determined it.
 func whoIs(locks multilock.Source) (process.Identity, error) {
 	if known, ok := locks.(interface{ Self() process.Identity }); ok {
 		return known.Self(), nil
@@ -111,7 +111,7 @@ func whoIs(locks multilock.Source) (process.Identity, error) {
 	return process.Self()
 }
 
-// Close joins what closing says to an error.
+// Close closes the source and joins the error of that to err.
 func (s *Source) Close(err error) error {
 	if closer, ok := s.Locks.(io.Closer); ok {
 		return errors.Join(err, closer.Close())
@@ -119,22 +119,21 @@ func (s *Source) Close(err error) error {
 	return err
 }
 
-// Where names the source and its group for people.
+// Where describes the source and its group for people.
 func (s *Source) Where() string {
 	switch {
 	case s.Place.IsFiles():
-		return filepath.Join(s.Place.Base, s.Place.Group)
+		return filepath.Join(Absolute(s.Place.Base), s.Place.Group)
 	case s.Place.Group == "":
 		return s.Place.Public()
 	}
 	return fmt.Sprintf("%s, group %s", s.Place.Public(), s.Place.Group)
 }
 
-// Timed says whether a lock of this source is over at a fixed time, and not when it
-// is released.
+// Timed reports whether a lock of this source ends at a fixed time, and not when it is released.
 func (s *Source) Timed() bool { return source.Denies(s.Locks, source.TraitPromptRelease) }
 
-// Note writes into the history, if the source keeps one.
+// Note appends to the history, if the source keeps one.
 func (s *Source) Note(ctx context.Context, events ...source.Event) error {
 	if journal, ok := source.Ability[source.Journal](s.Locks, source.TraitHistory); ok {
 		return journal.Record(ctx, events)
@@ -142,7 +141,7 @@ func (s *Source) Note(ctx context.Context, events ...source.Event) error {
 	return nil
 }
 
-// Retract removes the manifest of the group, if the source keeps any.
+// Retract removes the group's manifest, if the source keeps manifests.
 func (s *Source) Retract(ctx context.Context) error {
 	if register, ok := source.Ability[source.ManifestStore](s.Locks, source.TraitManifest); ok {
 		return register.Retract(ctx)
@@ -150,8 +149,8 @@ func (s *Source) Retract(ctx context.Context) error {
 	return nil
 }
 
-// CheckNames finds names that no lock of the source can have, as far as it can
-// tell that beforehand.
+// CheckNames rejects names that are not valid for locks of the source, as far as it can check that in
+// advance.
 func (s *Source) CheckNames(names []string) error {
 	checker, ok := s.Locks.(source.NameChecker)
 	for _, name := range names {
@@ -168,7 +167,7 @@ func (s *Source) CheckNames(names []string) error {
 	return nil
 }
 
-// userName names the user for people.
+// userName returns the user's name, for people.
 func userName(e *console.Env) string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -176,8 +175,8 @@ func userName(e *console.Env) string {
 	return e.Getenv("USER")
 }
 
-// Ability is the source as one that can do what a command cannot work without. It
-// is asked for before the command does anything.
+// Ability returns an interface of the source that a command requires. Commands call it before they
+// do anything.
 func Ability[T any](s *Source, command string, trait source.Trait) (T, error) {
 	able, ok := source.Ability[T](s.Locks, trait)
 	if !ok {
@@ -186,7 +185,7 @@ func Ability[T any](s *Source, command string, trait source.Trait) (T, error) {
 	return able, nil
 }
 
-// Require is for what no method tells. A source that says nothing is tried.
+// Require checks capabilities without an interface of their own; unknown counts as supported.
 func (s *Source) Require(command string, traits ...source.Trait) error {
 	for _, trait := range traits {
 		if source.Denies(s.Locks, trait) {
@@ -196,17 +195,17 @@ func (s *Source) Require(command string, traits ...source.Trait) error {
 	return nil
 }
 
-// Lacking says in words what a source cannot do, and why if it tells that.
+// Lacking returns an error for a missing capability, with the source's reason if it has one.
 func (s *Source) Lacking(command string, trait source.Trait) error {
 	why := ""
 	if promise, ok := source.PromiseOf(s.Locks, trait); ok && !promise.Kept {
 		why = " (" + promise.Why + ")"
 	}
-	return &console.UsageError{Command: command, Err: fmt.Errorf("this source %s%s, and that is needed here; what it can do tells: %s",
+	return &console.UsageError{Command: command, Err: fmt.Errorf("this source %s%s, and that is needed here; see what it can do: %s",
 		lack(trait), why, s.Place.Command("doctor"))}
 }
 
-// lack is what a source is like that does not have a trait.
+// lack describes a source without a capability.
 func lack(trait source.Trait) string {
 	switch trait {
 	case source.TraitResults:
@@ -218,7 +217,7 @@ func lack(trait source.Trait) string {
 	case source.TraitOneClock:
 		return "has no clock that all hosts read"
 	case source.TraitCheapBarrier:
-		return "cannot tell whether anything in it is held"
+		return "cannot list whether anything in it is held"
 	case source.TraitFenceNumbers:
 		return "has no fencing numbers"
 	case source.TraitPromptRelease:
@@ -226,22 +225,22 @@ func lack(trait source.Trait) string {
 	case source.TraitQueue:
 		return "has no queue"
 	case source.TraitNamedHolder:
-		return "does not tell who holds a lock"
+		return "does not report which process holds a lock"
 	case source.TraitBreakByEvidence:
-		return "does not tell whether a holder is dead"
+		return "does not report whether a holder is dead"
 	case source.TraitBreakByForce:
-		return "does not let anybody break a lock"
+		return "cannot break a lock"
 	}
-	return fmt.Sprintf("does not promise %q", trait)
+	return fmt.Sprintf("does not guarantee %q", trait)
 }
 
-// LastingError is the refusal of a lock that nobody can break.
+// LastingError means that a lock was not acquired and cannot be broken.
 type LastingError struct{ err error }
 
 func (l *LastingError) Error() string { return l.err.Error() }
 func (l *LastingError) Unwrap() error { return l.err }
 
-// IfLasting makes one of a refusal, where that is so.
+// IfLasting wraps an error about a held lock in a LastingError if the source cannot break locks.
 func (s *Source) IfLasting(err error) error {
 	if err != nil && source.Denies(s.Locks, source.TraitBreakByForce) {
 		return &LastingError{err}

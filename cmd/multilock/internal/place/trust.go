@@ -10,26 +10,10 @@ import (
 	"github.com/multilock/go/multilock/shareddir"
 )
 
-// trustAnybody is the word of --trust for everybody.
+// trustAnybody is the value of --trust that trusts all users.
 const trustAnybody = "any"
 
-// checkTrust reads --trust, which means something in a directory alone. What the
-// environment says may be meant for others.
-func (p *Place) checkTrust(a Asked) error {
-	if !strings.HasSuffix(p.scheme(), fileScheme) {
-		if a.Trust != nil {
-			return fmt.Errorf("--trust: %s has users of its own; it is for locks in a directory", p.Public())
-		}
-		if a.RequireShared != nil && p.RequireShared {
-			return fmt.Errorf("--require-shared: all hosts see the same %s; it is for locks in a directory", p.Public())
-		}
-		p.Trust, p.RequireShared = "", false
-	}
-	_, err := readTrust(p.Trust)
-	return err
-}
-
-// readTrust reads a list of users, by name or number, or the word for everybody.
+// readTrust parses a list of users, by name or number, or trustAnybody.
 func readTrust(text string) (shareddir.Trust, error) {
 	switch text {
 	case "":

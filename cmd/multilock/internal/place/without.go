@@ -4,7 +4,7 @@ package place
 
 import "fmt"
 
-// without is what a program says that was built without a source.
+// without returns the error of a program that was built without a source.
 func without(what string) error {
-	return fmt.Errorf("this multilock has no %s; call multilock-full instead, which has", what)
+	return fmt.Errorf("%s is not built into this program; use multilock-full", what)
 }

@@ -1,13 +1,13 @@
-// Package printed stores the output of the jobs of a list: of many jobs in few files, one
-// process to a file. A file is searchable text in frames:
+// Package printed stores the output of the jobs of a list in few files, one or more for each process.
+// A file is searchable text in frames:
 //
 //	=== multilock 1 "node7"
 //	=== #17 attempt 1 at 2026-01-02T03:04:05.123456789Z out 6 "page7"
 //	hello
 //
-// and a newline after each frame. The first line of a frame has its length and its job, so
-// output may contain any bytes, and the first lines are the index of the file. A frame is
-// written with one write; a truncated frame is the last of its file.
+// and a newline after each frame. The first line of a frame has the frame's length and its job, so
+// output may contain any bytes, and the first lines are the index of the file. A frame is written
+// with one write; only the last frame of a file may be truncated.
 package printed
 
 import (
@@ -18,18 +18,19 @@ import (
 	"time"
 )
 
-// Stream is the standard output of a job, or its standard error; Out also stands for both in one.
+// Stream is the standard output or the standard error of a job; Out is also used for both together.
 type Stream string
 
 // The streams.
 const (
 	Out Stream = "out"
 	Err Stream = "err"
+	end Stream = "end" // of a run; its content is the run's outcome
 )
 
 // Head is the first line of a frame.
 type Head struct {
-	Seq     int       // the job's number in the list
+	Seq     int       // the job's number in the list, or the number of a run
 	Attempt int       // counted over all hosts
 	Began   time.Time // the attempt, by the clock of its host
 	Stream  Stream
@@ -38,7 +39,7 @@ type Head struct {
 }
 
 const (
-	// maxFrame bounds a frame, and the output of a job in memory.
+	// maxFrame is the maximum size of a frame, and of a job's output in memory.
 	maxFrame = 64 << 10
 	// maxHead is longer than any first line: a name has at most 248 bytes.
 	maxHead = 2 << 10
@@ -61,8 +62,11 @@ func parseHead(line []byte) (h Head, ok bool) {
 	h.Stream = Stream(part[6])
 	h.Size, errs[3] = strconv.Atoi(part[7])
 	h.Name, errs[4] = strconv.Unquote(part[8])
-	return h, errs == [5]error{} && h.Seq > 0 && h.Attempt > 0 && h.Size > 0 && h.Size <= maxFrame && (h.Stream == Out || h.Stream == Err)
+	return h, errs == [5]error{} && h.Seq > 0 && h.Attempt > 0 && h.Size >= 0 && h.Size <= maxFrame
 }
+
+// isOutput reports whether a frame has output of a job.
+func (h Head) isOutput() bool { return h.Size > 0 && (h.Stream == Out || h.Stream == Err) }
 
 const preamble = "=== multilock 1 "
 

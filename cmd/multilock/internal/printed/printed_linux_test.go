@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// group is a lock group whose jobs print.
+// group is a lock group with jobs that print.
 type group struct {
 	*testing.T
 	fs      *faultfs.FS
@@ -43,7 +43,7 @@ func job(name string, attempt int) printed.Head {
 	return printed.Head{Seq: 7, Attempt: attempt, Began: time.Unix(int64(1700000000+attempt), 0), Stream: printed.Out, Name: name}
 }
 
-// print plays one attempt at a job.
+// print writes the output of one attempt at a job.
 func (g *group) print(l *printed.Log, h printed.Head, text string) {
 	g.Helper()
 	j := l.Begin(h)
@@ -75,7 +75,7 @@ func (g *group) files() []string {
 	return files
 }
 
-// Output is read back unchanged, whatever its bytes, and whatever the name of the job.
+// Output is read back unchanged, with any bytes and any job name.
 // Rule: output
 func TestAllBytesComeBack(t *testing.T) {
 	g := newGroup(t)
@@ -146,7 +146,7 @@ func TestJobsSideBySide(t *testing.T) {
 	}
 }
 
-// Wherever a file ends, because its host crashed, all complete frames are read.
+// If a file ends anywhere, because its host crashed, all complete frames are read.
 // Rule: output
 func TestTruncatedEnd(t *testing.T) {
 	g := newGroup(t)
@@ -173,7 +173,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// Each reads up to a limit, and reports what it leaves out.
+// Each reads up to a limit, and reports what it skipped.
 // Rule: output
 func TestIndexBeyondItsLimit(t *testing.T) {
 	g := newGroup(t)
@@ -193,8 +193,8 @@ func TestIndexBeyondItsLimit(t *testing.T) {
 	require.Less(t, count, 1000)
 	require.Len(t, g.leftOut, 1)
 	// A directory lists its files in any order: the small one comes before the limit, or after it.
-	require.Regexp(t, `/logs is left out: files that are not read, or not to their end: [12], with 0\.\d MiB or more`, g.leftOut[0])
-	for range 30 { // and a reader that goes on comes to the end
+	require.Regexp(t, `/logs is left out: files that are not read completely: [12], with 0\.\d MiB or more`, g.leftOut[0])
+	for range 30 { // a reader that continues reaches the end
 		require.NoError(t, r.Each(visit))
 	}
 	require.Equal(t, 3001, count)
@@ -243,8 +243,8 @@ func TestUnknownBytes(t *testing.T) {
 	}
 }
 
-// Whichever call fails, or loses its reply, a job without an error has all of its output
-// stored, and later jobs go on printing.
+// If any call fails or loses its reply, all output of jobs without an error is stored, and later jobs
+// continue printing.
 // Rule: output
 func TestErrorAtEachCall(t *testing.T) {
 	for _, phase := range []faultfs.Phase{faultfs.Before, faultfs.After} {
@@ -291,7 +291,7 @@ func (g *group) struck() bool {
 	return g.faulted()
 }
 
-// After the file was removed, or all of them, the next frame is in a new one.
+// After one or all files were removed, the next frame is written to a new file.
 // Rule: output
 func TestRemovedFile(t *testing.T) {
 	g := newGroup(t)
@@ -302,7 +302,7 @@ func TestRemovedFile(t *testing.T) {
 	require.Equal(t, map[string]string{"a 2 h": "kept\n"}, g.read())
 }
 
-// A job that prints much takes little memory, and fills several files.
+// A job with much output uses little memory, and fills several files.
 // Rule: output
 func TestMuchOutput(t *testing.T) {
 	g := newGroup(t)
@@ -338,7 +338,7 @@ func TestMuchOutput(t *testing.T) {
 	require.Equal(t, size, got)
 }
 
-// A reader that follows shows each frame once, also one that was truncated before.
+// A reader that follows shows each frame once, including one that was truncated before.
 // Rule: output
 func TestFollowing(t *testing.T) {
 	g := newGroup(t)
@@ -381,7 +381,7 @@ func TestFollowing(t *testing.T) {
 	require.Equal(t, []string{"five\n"}, more())
 }
 
-// Two processes of one host have a file each.
+// Two processes of one host write to different files.
 // Rule: output
 func TestProcessesOfOneHost(t *testing.T) {
 	g := newGroup(t)
@@ -394,7 +394,7 @@ func TestProcessesOfOneHost(t *testing.T) {
 	require.Len(t, g.read(), 6)
 }
 
-// What is not a regular file is reported once, and does not block.
+// A file that is not regular is reported once, and does not block.
 // Rule: output
 func TestNotRegularFiles(t *testing.T) {
 	g := newGroup(t)

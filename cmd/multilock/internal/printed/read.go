@@ -13,38 +13,42 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Frame is the place of a frame.
+// Frame is the location of a frame.
 type Frame struct {
 	Head
-	Host string // that ran the job
+	Host string // the host that ran the job
 	File string // in the directory
 	At   int64  // offset of the output
 }
 
 // Reader reads the files of a directory, and follows them.
 type Reader struct {
-	Dir *fslock.Logs // nil if no job has printed anything
-	// LeftOut receives a *source.LeftOutError once for each file that is unreadable or has an
-	// unknown format.
+	Dir *fslock.Logs // nil if no job has printed anything yet
+	// LeftOut receives a *source.LeftOutError once for each file that is unreadable or has an unknown
+	// format.
 	LeftOut func(error)
-	// Limit is how many bytes one call of Each reads, maxIndex if it is 0.
+	// Limit is how many bytes one call of Each reads, maxIndex if 0.
 	Limit int64
+
+	only func(name string) bool // which files to read; nil for all
+	runs bool                   // also read frames of runs
+	cut  bool                   // read a truncated frame up to its end
 
 	files map[string]*position
 }
 
-// maxIndex bounds what is read to find the frames. Most of a long frame is not read for that.
+// maxIndex limits how much is read to find the frames. Most of a long frame is skipped.
 const maxIndex = 16 << 30
 
-// position is how far a file was read.
+// position is how far a file has been read.
 type position struct {
 	host string
-	next int64 // offset of the next frame, 0 before the first line of the file was read
-	over bool  // the file was left out
+	next int64 // offset of the next frame; 0 until the first line of the file was read
+	over bool  // skip the rest of the file
 }
 
 // Each calls visit for each new frame, in the order of its file. It leaves a truncated frame
-// for the next call. An error of visit ends it.
+// for the next call. It stops at an error of visit.
 func (r *Reader) Each(visit func(Frame) error) error {
 	if r.Dir == nil {
 		return nil
@@ -58,6 +62,9 @@ func (r *Reader) Each(visit func(Frame) error) error {
 	}
 	limit := budget.New(cmp.Or(r.Limit, maxIndex))
 	for _, name := range names {
+		if r.only != nil && !r.only(name) {
+			continue
+		}
 		p := r.files[name]
 		if p == nil {
 			p = &position{}
@@ -86,10 +93,10 @@ func (r *Reader) Each(visit func(Frame) error) error {
 	return nil
 }
 
-// stopError is an error of visit.
+// stopError wraps an error of visit.
 type stopError struct{ error }
 
-var errUnknown = errors.New("it is not the output of jobs, or not to its end; move it away")
+var errUnknown = errors.New("it is not complete output of jobs; move it away")
 
 func (r *Reader) follow(name string, p *position, limit *budget.Budget, visit func(Frame) error) error {
 	f, err := r.Dir.Open(name)
@@ -130,12 +137,14 @@ func (r *Reader) frames(w *window, name string, p *position, visit func(Frame) e
 			return err
 		}
 		h, ok := parseHead(line)
-		if !ok {
+		if !ok || !h.isOutput() && !r.runs {
 			return errUnknown
 		}
 		at := p.next + int64(len(line)) + 1
 		last, err := w.bytes(at+int64(h.Size), 1)
 		switch {
+		case len(last) == 0 && err == nil && r.cut && at < w.size:
+			h.Size = int(min(w.size-at, int64(h.Size)))
 		case len(last) == 0:
 			return err
 		case last[0] != '\n':
@@ -157,10 +166,10 @@ type window struct {
 	limit *budget.Budget
 }
 
-// readSize is the size of a read.
+// readSize is the size of one read.
 const readSize = 32 << 10
 
-// bytes returns up to n bytes at an offset, none if they are beyond the end.
+// bytes returns up to n bytes at an offset, none beyond the end.
 func (w *window) bytes(at int64, n int) ([]byte, error) {
 	n = int(min(int64(n), w.size-at))
 	if n <= 0 {

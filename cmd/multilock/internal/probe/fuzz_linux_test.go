@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Whatever Slurm's commands print, the holder is gone only if each line of an answer has the
-// format that was requested, and says so.
+// For any output of Slurm's commands, the holder has ended only if each line of an answer has the requested
+// format and says so.
 func FuzzSlurm(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"4711 CANCELLED n[1-3]\n", "n1\nn2\nn3\n", "n2 idle\nn2 mixed\n"},

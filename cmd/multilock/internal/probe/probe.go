@@ -1,6 +1,5 @@
-// Package probe asks a batch system, or a command of the user, whether the holder of a lock
-// is gone. Only a clear yes counts: an error, a timeout or an answer in an unknown format
-// proves nothing.
+// Package probe asks a batch system, or a command of the user, whether the holder of a lock has ended. Only a
+// clear yes counts: an error, a timeout or an answer in an unknown format proves nothing.
 package probe
 
 import (
@@ -21,13 +20,14 @@ const (
 	Slurm = "slurm"
 
 	askLimit = 10 * time.Second
-	// pause is the time between two questions about one holder: a batch system answers many hosts.
+	// pause is the minimum time between two questions about one holder, because a batch system serves many
+	// hosts.
 	pause = 10 * time.Second
 	// maxAnswers bounds the cache.
 	maxAnswers = 1000
 )
 
-// Prober asks, and caches the answers. It is safe for concurrent use.
+// Prober asks about holders, and caches the answers. It is safe for concurrent use.
 type Prober struct {
 	ask     func(ctx context.Context, r source.Record) (why string, err error)
 	say     func(format string, args ...any)
@@ -42,8 +42,8 @@ type answer struct {
 	asking   bool
 }
 
-// New returns a prober that asks Slurm, or runs a command with /bin/sh. It reports once per
-// holder why the answer was inconclusive.
+// New returns a prober that asks Slurm, or runs a command with /bin/sh. It reports once per holder why an
+// answer was inconclusive.
 func New(what string, environ []string, self process.Identity, say func(format string, args ...any)) *Prober {
 	run := runner{environ: environ, self: self}
 	p := &Prober{say: say, answers: map[string]*answer{}}
@@ -55,9 +55,8 @@ func New(what string, environ []string, self process.Identity, say func(format s
 	return p
 }
 
-// Ask implements source.Probe. It waits for the first answer about a holder. Later it returns
-// the last one, and asks again in the background, because a waiter has to inspect the lock
-// meanwhile.
+// Ask implements source.Probe. It waits for the first answer about a holder. After that it returns the last
+// answer, and asks again in the background, so that a waiter can inspect the lock meanwhile.
 func (p *Prober) Ask(ctx context.Context, r source.Record) process.Evidence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,13 +93,13 @@ func (p *Prober) query(ctx context.Context, r source.Record, a *answer, first bo
 	}
 }
 
-// alive is a clear answer that the holder is not gone.
+// alive is a clear answer that the holder has not ended.
 type alive struct{ why string }
 
 func (a *alive) Error() string { return a.why }
 
-// command is the user's. The record is not trusted: its text gets into the environment, and
-// into no command line.
+// command is the user's command. The record is untrusted: its text is passed in the environment, never in a
+// command line.
 type command struct {
 	run  runner
 	text string
@@ -122,5 +121,5 @@ func (c command) ask(ctx context.Context, r source.Record) (string, error) {
 	case answer != "gone":
 		return "", fmt.Errorf("its command printed %q instead of gone or alive", source.Shorten(answer, 100))
 	}
-	return "the command of --probe says that it is gone", nil
+	return "the command of --probe reports that it is gone", nil
 }

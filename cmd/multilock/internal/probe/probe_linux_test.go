@@ -29,7 +29,7 @@ func (c cluster) prober(t *testing.T, said *[]string) *Prober {
 	for name, script := range map[string]string{"squeue": c.squeue, "scontrol": c.hostnames, "sinfo": c.sinfo} {
 		if script != "" {
 			text := "#!/bin/sh\necho " + name + " \"$@\" >> " + dir + "/calls\n" + script + "\n"
-			syscall.ForkLock.RLock()                                           // a process that starts meanwhile would have it open, and it could not be run
+			syscall.ForkLock.RLock()                                           // a concurrent fork would keep it open (ETXTBSY)
 			err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700) //nolint:gosec // it is to be run
 			syscall.ForkLock.RUnlock()
 			require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestSlurmSaysYes(t *testing.T) {
 	require.Empty(t, said)
 }
 
-// A holder is gone only if each answer says so.
+// A holder has ended only if each answer says so.
 func TestSlurmSaysAnythingElse(t *testing.T) {
 	t.Parallel()
 	of := func(change func(*source.BatchJob)) source.BatchJob {
@@ -70,7 +70,7 @@ func TestSlurmSaysAnythingElse(t *testing.T) {
 	cases := map[string]struct {
 		cluster
 		job  source.BatchJob
-		want string // that is said; nothing if the answer was clear
+		want string // the reported reason; nothing if the answer was clear
 	}{
 		"running":                    {with(func(c *cluster) { c.squeue = "echo 4711 RUNNING n2" }), job4711, ""},
 		"completing":                 {with(func(c *cluster) { c.squeue = "echo 4711 COMPLETING n2" }), job4711, ""},
@@ -116,7 +116,7 @@ func TestSlurmSaysAnythingElse(t *testing.T) {
 	}
 }
 
-// A command answers with one word, and text of the record is not run.
+// A command answers with one word, and text of the record is not executed.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -146,7 +146,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A command that takes too long is ended, and proves nothing.
+// A command that takes too long is terminated, and proves nothing.
 func TestCommandWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	late := errors.New("too late")
@@ -156,7 +156,7 @@ func TestCommandWithoutAnEnd(t *testing.T) {
 	require.ErrorIs(t, err, late)
 }
 
-// Each holder gets an answer of its own, and a yes is cached.
+// Each holder gets its own answer, and a yes is cached.
 func TestAnswersAreRemembered(t *testing.T) {
 	t.Parallel()
 	calls := filepath.Join(t.TempDir(), "calls")

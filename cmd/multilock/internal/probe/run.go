@@ -25,7 +25,7 @@ const (
 	// maxOutput is longer than any answer.
 	maxOutput = 1 << 20
 	stopGrace = time.Second
-	// closing is how long a child of a command may keep the output open after its end.
+	// closing limits how long a child process may keep the output open after the command's end.
 	closing = time.Second
 )
 
@@ -38,8 +38,8 @@ func (r runner) getenv(name string) string {
 	return ""
 }
 
-// output runs a command and returns what it printed. It is an error if the command fails, or
-// has not ended when ctx does.
+// output runs a command and returns its output. It returns an error if the command fails, or has not ended
+// when ctx ends.
 func (r runner) output(ctx context.Context, vars []string, args ...string) (string, error) {
 	out, err := newOutput()
 	if err != nil {
@@ -75,7 +75,7 @@ func (r runner) output(ctx context.Context, vars []string, args ...string) (stri
 // output is a pipe that is read in the background.
 type output struct {
 	reader, writer *os.File
-	read           chan []byte // receives all of it, nil after an error or if it is too long
+	read           chan []byte // receives all output, nil after an error or if it is too long
 }
 
 func newOutput() (*output, error) {
@@ -83,7 +83,7 @@ func newOutput() (*output, error) {
 	return &output{reader, writer, make(chan []byte, 1)}, err
 }
 
-// begin reads, once the command has inherited the writer.
+// begin starts reading, after the command has inherited the writer.
 func (o *output) begin() {
 	_ = o.writer.Close()
 	go func() {
@@ -96,7 +96,7 @@ func (o *output) begin() {
 	}()
 }
 
-// text is all of the output, or nil.
+// text returns all output, or nil.
 func (o *output) text() []byte {
 	timer := time.NewTimer(closing)
 	defer timer.Stop()
@@ -104,7 +104,7 @@ func (o *output) text() []byte {
 	case all := <-o.read:
 		return all
 	case <-timer.C:
-		_ = o.reader.SetReadDeadline(time.Now()) // a child that was left behind has it open
+		_ = o.reader.SetReadDeadline(time.Now()) // a child process still has it open
 		return nil
 	}
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// slurm runs Slurm's commands. Their output formats exclude text that a user can choose, such
-// as a job's name.
+// slurm runs Slurm's commands. Their output formats exclude text that users can choose, such as job names.
 type slurm struct {
 	getenv func(name string) string
-	output func(ctx context.Context, vars []string, args ...string) (string, error) // of a command
+	output func(ctx context.Context, vars []string, args ...string) (string, error) // runs a command
 }
 
-// The longest job number, node name and node list.
+// The maximum lengths of a job number, node name and node list.
 const (
 	maxNumber = 18
 	maxNode   = 255
@@ -29,18 +28,18 @@ const (
 	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// isWord reports whether a text is a safe argument: it begins with a letter or a digit, and
-// consists of chars. (A regular expression would be compiled at each start of the program.)
+// isWord reports whether a text is a safe argument: it begins with a letter or a digit, and consists of
+// chars. (A regular expression would be compiled at each start of the program.)
 func isWord(text string, longest int, chars string) bool {
 	return text != "" && len(text) <= longest && strings.Contains(letters+digits, text[:1]) && strings.Trim(text, chars) == ""
 }
 
-// overStates are those of a job without processes, as its node has confirmed: until then it is
-// COMPLETING. NODE_FAIL is not among them: such a node may only be cut off from Slurm.
+// overStates are the states of a job whose node has confirmed that it has no processes: until then it is
+// COMPLETING. NODE_FAIL is not one of them, because the node may only be disconnected from Slurm.
 var overStates = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "PREEMPTED"}
 
-// upStates are those of a node that answers. Slurm counts a job on a node that is down as over
-// without proof; and it drains a node on which processes could not be killed.
+// upStates are the states of a node that responds. For a node that is down, Slurm considers a job ended
+// without proof. It drains a node on which processes could not be killed.
 var upStates = []string{"idle", "mixed", "allocated", "planned", "reserved"}
 
 func (s slurm) ask(ctx context.Context, r source.Record) (string, error) {
@@ -64,8 +63,8 @@ func (s slurm) ask(ctx context.Context, r source.Record) (string, error) {
 	return fmt.Sprintf("its Slurm job %s is over (%s)", b.ID, state), nil
 }
 
-// check rejects holders that Slurm cannot answer for. A process without a node name was not
-// started by a node: after salloc it runs on a host where Slurm does not end it.
+// check rejects holders that Slurm cannot answer for. A process without a node name was not started by a
+// node: after salloc it runs on a host where Slurm does not end it.
 func (s slurm) check(b source.BatchJob) error {
 	here := s.getenv("SLURM_CLUSTER_NAME")
 	switch {
@@ -81,8 +80,8 @@ func (s slurm) check(b source.BatchJob) error {
 	return nil
 }
 
-// job returns the state of a job and its nodes. Of a job array squeue lists all tasks, and
-// one has the number.
+// job returns the state of a job and its nodes. For a job array squeue lists all tasks, of which one has the
+// number.
 func (s slurm) job(ctx context.Context, id string) (state, nodes string, err error) {
 	out, err := s.output(ctx, nil, "squeue", "-h", "-t", "all", "-j", id, "-o", "%A %T %N")
 	if err != nil {
@@ -110,7 +109,7 @@ func (s slurm) job(ctx context.Context, id string) (state, nodes string, err err
 	return state, nodes, nil
 }
 
-// ranOn verifies that the job is the holder's, and not one with the same number elsewhere.
+// ranOn verifies that the job is the holder's, not another job with the same number.
 func (s slurm) ranOn(ctx context.Context, b source.BatchJob, nodes string) error {
 	if !isWord(nodes, maxNodes, letters+digits+"._-,[]") {
 		return fmt.Errorf("job %s has no nodes in squeue (%q)", b.ID, nodes)
@@ -122,8 +121,8 @@ func (s slurm) ranOn(ctx context.Context, b source.BatchJob, nodes string) error
 	return err
 }
 
-// up verifies that the node is in contact with Slurm, so that the state of its jobs is
-// current. A node has a line for each partition.
+// up verifies that the node is connected to Slurm, so that the state of its jobs is current. sinfo lists a
+// node once per partition.
 func (s slurm) up(ctx context.Context, node string) error {
 	out, err := s.output(ctx, nil, "sinfo", "-h", "-N", "-n", node, "-o", "%N %T")
 	if err != nil {

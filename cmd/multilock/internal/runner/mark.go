@@ -11,13 +11,13 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// markAfter is when a job is recorded in its lock. Until then its processes are known by their
-// environment, and short jobs save the request.
+// markAfter is how long a job runs before it is recorded in its lock. Until then its environment
+// identifies its processes, and short jobs save the request.
 const markAfter = 100 * time.Millisecond
 
-// mark records the process groups of a job in its lock, and again when they change: after a second,
-// then ever more rarely, and at last with each heartbeat. It runs in the background, because a call
-// that hangs must not delay the end of the job.
+// mark records the process groups of a job in its lock, and again when they change. It checks after a
+// second, then ever more rarely, and finally once per heartbeat. It runs in the background, because a
+// call that hangs must not delay the end of the job.
 type mark struct {
 	timer  *time.Timer
 	cancel context.CancelFunc
@@ -26,7 +26,7 @@ type mark struct {
 
 func startMark(ctx context.Context, spec Spec, groups func() []process.Group) stopper {
 	if spec.Marks != nil {
-		return spec.Marks.add(groups)
+		return spec.Marks.add(groups, spec.Work)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	m := &mark{cancel: cancel, done: make(chan struct{})}
@@ -42,7 +42,7 @@ func keepNoted(ctx context.Context, spec Spec, groups func() []process.Group) {
 	for pause := markPace; ; pause = min(2*pause, beat(spec.Lock)) {
 		now := groups()
 		if len(now) == 0 {
-			return // it has just ended
+			return // the job has just ended
 		}
 		if !slices.Equal(now, noted) {
 			if !note(ctx, spec, now) {
@@ -58,7 +58,7 @@ func keepNoted(ctx context.Context, spec Spec, groups func() []process.Group) {
 	}
 }
 
-// beat is the time between two checks of a long job's groups.
+// beat is the time between two checks of a long-running job's groups.
 func beat(lock *multilock.Lock) time.Duration {
 	return max(lock.Record().Heartbeat, markPace)
 }
@@ -66,7 +66,7 @@ func beat(lock *multilock.Lock) time.Duration {
 // stopper is called once when a job is over.
 type stopper interface{ stop() }
 
-// stop is called once when the job is over, before the lock is released: a later record would
+// stop is called once when the job is over, before the lock is released: a later write would
 // disturb the next holder.
 func (m *mark) stop() {
 	never := m.timer.Stop()
@@ -76,12 +76,12 @@ func (m *mark) stop() {
 	}
 }
 
-// NotedError means that a command was not started because the lock still records an earlier one,
-// which would prove the holder dead.
+// NotedError means that a command was not started because the lock still records an earlier command,
+// whose end would prove the holder dead.
 type NotedError struct{ Err error }
 
 func (e *NotedError) Error() string {
-	return fmt.Sprintf("what is noted in the lock of the job's earlier processes cannot be taken back: %v", e.Err)
+	return fmt.Sprintf("the record of the job's earlier processes cannot be removed from the lock: %v", e.Err)
 }
 
 // Unwrap returns the source's error.
@@ -96,8 +96,8 @@ func forget(ctx context.Context, lock *multilock.Lock) error {
 	return &NotedError{err}
 }
 
-// note records a job's process groups in its lock, and reports whether to go on. It warns of
-// errors, unless the source cannot record groups or the lock is lost, which others handle.
+// note records a job's process groups in its lock, and reports whether to go on. It warns of errors,
+// unless the source cannot record groups, or the lock is lost and the loss is handled elsewhere.
 func note(ctx context.Context, spec Spec, groups []process.Group) bool {
 	err := spec.Lock.MarkJob(ctx, groups...)
 	if err == nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// markPace is how long a job that shares its lock has run when it is recorded there, and the time
-// between two records.
+// markPace is how long a job that shares its lock runs before it is recorded there, and the shortest
+// time between two writes.
 const markPace = time.Second
 
 // Marks records the jobs that run under one lock, concurrently or in sequence. It writes at most
-// once a second, and nothing for shorter jobs. Jobs that are over may stay recorded; those that
-// live are never removed.
+// once a second, and nothing for shorter jobs. Jobs that are over may stay recorded; running jobs are
+// never removed.
 type Marks struct {
 	lock *multilock.Lock
 	say  func(format string, args ...any)
@@ -25,7 +25,7 @@ type Marks struct {
 	mu     sync.Mutex
 	jobs   []*markedJob // recorded, or to be recorded
 	asked  bool         // a write is due or running
-	missed bool         // that write came too late for a job
+	missed bool         // that write will miss a job
 	last   time.Time    // end of the last write
 	noted  []process.Group
 	again  *time.Timer
@@ -34,17 +34,19 @@ type Marks struct {
 type markedJob struct {
 	marks  *Marks
 	groups func() []process.Group
+	work   process.Work
 	timer  *time.Timer
 	over   bool
 }
 
-// NewMarks returns Marks for a held lock. They end with the lock.
+// NewMarks returns Marks for a held lock. They stop when the lock ends.
 func NewMarks(lock *multilock.Lock, say func(format string, args ...any)) *Marks {
 	return &Marks{lock: lock, say: say}
 }
 
-func (m *Marks) add(groups func() []process.Group) *markedJob {
-	j := &markedJob{marks: m, groups: groups}
+func (m *Marks) add(groups func() []process.Group, work process.Work) *markedJob {
+	work.After = m.lock.Age().Seconds()
+	j := &markedJob{marks: m, groups: groups, work: work}
 	j.timer = time.AfterFunc(markPace, func() { m.note(j) })
 	return j
 }
@@ -56,7 +58,7 @@ func (j *markedJob) stop() {
 	j.over = true
 }
 
-// note adds a job that has run for long enough.
+// note adds a job that has run long enough.
 func (m *Marks) note(j *markedJob) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +101,7 @@ func (m *Marks) write() {
 		if m.again != nil {
 			m.again.Stop()
 		}
-		m.again = time.AfterFunc(beat(m.lock), m.look) // their processes may move to other groups
+		m.again = time.AfterFunc(beat(m.lock), m.look) // processes may move to other groups
 	}
 	m.ask()
 }
@@ -118,8 +120,11 @@ func (m *Marks) living() (groups []process.Group) {
 	m.missed = false
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *markedJob) bool { return j.over })
 	for _, j := range m.jobs {
-		groups = append(groups, j.groups()...)
+		for _, g := range j.groups() {
+			g.Work = j.work
+			groups = append(groups, g)
+		}
 	}
-	groups = slices.DeleteFunc(groups, func(g process.Group) bool { return g.PGID == 0 }) // it has just ended
+	groups = slices.DeleteFunc(groups, func(g process.Group) bool { return g.PGID == 0 }) // the job has just ended
 	return groups[:min(len(groups), source.MaxGroups)]
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// noting is a source of one lock that keeps what its holder notes in it.
+// noting is a source with one lock that records the marks of its holder.
 type noting struct {
 	source.Source
 	source.Contender
 	source.Lease
 
-	notes []string // when, and of whom
+	notes []string // when, and which jobs
+	works []process.Work
 	start time.Time
-	hang  chan struct{} // each note waits for its end; may be nil
+	hang  chan struct{} // each mark waits until it is closed; may be nil
 }
 
 func (n *noting) Contend(context.Context, string, source.Claim, source.StalePolicy) (source.Contender, error) {
@@ -42,6 +43,7 @@ func (n *noting) MarkJob(_ context.Context, jobs ...process.Group) error {
 	note := time.Since(n.start).String()
 	for _, job := range jobs {
 		note += fmt.Sprint(" ", job.PGID)
+		n.works = append(n.works, job.Work)
 	}
 	n.notes = append(n.notes, note)
 	if n.hang != nil {
@@ -50,20 +52,22 @@ func (n *noting) MarkJob(_ context.Context, jobs ...process.Group) error {
 	return nil
 }
 
-// marked runs a test with the marks of a lock that is held.
+// marked runs a test with the marks of a held lock.
 func marked(t *testing.T, n *noting, test func(start func(pgid int) stopper)) {
 	synctest.Test(t, func(t *testing.T) {
 		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Detached{Options: multilock.Options{TTL: time.Hour}})
 		require.NoError(t, err)
 		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
 		n.start = time.Now()
-		test(func(pgid int) stopper { return m.add(func() []process.Group { return []process.Group{{PGID: pgid}} }) })
+		test(func(pgid int) stopper {
+			return m.add(func() []process.Group { return []process.Group{{PGID: pgid}} }, process.Work{Job: pgid})
+		})
 		require.NoError(t, lock.Release(context.Background()))
 		time.Sleep(time.Minute)
 	})
 }
 
-// pass lets time pass until nothing more is due before its end.
+// pass advances the time, so that nothing else is due before its end.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -81,8 +85,8 @@ func TestShortJobsAreNotNoted(t *testing.T) {
 	require.Empty(t, n.notes)
 }
 
-// Jobs that come one after the other are noted together, at most once in a second. What is
-// over goes with the next note, and is never the reason for one.
+// Jobs in sequence are marked together, at most once a second. Ended jobs are removed with the next mark, and
+// never cause one.
 func TestJobsOfOneLockAreNotedTogether(t *testing.T) {
 	n := &noting{}
 	marked(t, n, func(start func(int) stopper) {
@@ -104,9 +108,10 @@ func TestJobsOfOneLockAreNotedTogether(t *testing.T) {
 		pass(time.Minute)
 	})
 	require.Equal(t, []string{"1s 1", "2s 1 2 3", "1m7.4s 2 3 5"}, n.notes)
+	require.Equal(t, []process.Work{{Job: 2, After: 0.4}, {Job: 3, After: 0.5}, {Job: 5, After: 66.4}}, n.works[4:], "what they work on, and since when")
 }
 
-// A job that is over before anybody asked who it was is nothing to be noted.
+// A job that ended before its groups were read is not marked.
 func TestJobsThatHaveJustEndedAreNotNoted(t *testing.T) {
 	n := &noting{}
 	marked(t, n, func(start func(int) stopper) {
@@ -118,7 +123,7 @@ func TestJobsThatHaveJustEndedAreNotNoted(t *testing.T) {
 	require.Equal(t, []string{"1m1s 1"}, n.notes)
 }
 
-// A note that the server does not answer is in no job's way, and is made up for.
+// A mark that the server does not answer blocks no job, and is repeated.
 func TestJobsEndWhileTheirNoteHangs(t *testing.T) {
 	n := &noting{}
 	marked(t, n, func(start func(int) stopper) {
@@ -135,8 +140,8 @@ func TestJobsEndWhileTheirNoteHangs(t *testing.T) {
 	require.Equal(t, []string{"1s 1", "2m1s 2"}, n.notes)
 }
 
-// The processes of a job may move to other groups while it runs: they are looked for with
-// each heartbeat, and written down when there are new ones.
+// The processes of a job may move to other groups while it runs: each heartbeat looks for them, and records
+// new ones.
 func TestGroupsThatComeLater(t *testing.T) {
 	n := &noting{}
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +151,7 @@ func TestGroupsThatComeLater(t *testing.T) {
 		n.start = time.Now()
 		var groups atomic.Pointer[[]process.Group]
 		groups.Store(&[]process.Group{{PGID: 1}})
-		job := m.add(func() []process.Group { return *groups.Load() })
+		job := m.add(func() []process.Group { return *groups.Load() }, process.Work{})
 		pass(5 * time.Second)
 		groups.Store(&[]process.Group{{PGID: 1}, {PGID: 7}})
 		pass(5 * time.Second)

@@ -1,6 +1,6 @@
-// Package runner runs a command under a lock. It waits for the command's end, and ends it when the
-// lock is lost, a limit is reached, or the caller asks. It knows neither where locks are stored nor
-// who asked for the command.
+// Package runner runs a command under a lock. It waits for the command, and ends it when the lock is
+// lost, a limit is reached, or the caller asks for that. It depends neither on where locks are stored
+// nor on which subcommand runs it.
 package runner
 
 import (
@@ -12,16 +12,17 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
 
-// OnLost says what happens to the command when its lock is lost.
+// OnLost selects what happens to the command when its lock is lost.
 type OnLost string
 
 // Values of OnLost.
 const (
 	Term   OnLost = "term"   // ask it to end, and kill it before another process can hold the lock
 	Kill   OnLost = "kill"   // kill it
-	Ignore OnLost = "ignore" // let it go on
+	Ignore OnLost = "ignore" // let it continue
 )
 
 // Spec is a command to run under a lock.
@@ -31,21 +32,22 @@ type Spec struct {
 	// Lock is held; the caller releases it. Name is the name of the job, for people.
 	Lock *multilock.Lock
 	Name string
-	// Again means that another command has run under this lock, and that no other is running.
+	// Again means that another command ran under this lock before, and that none is running now.
 	Again bool
 	// Marks records the commands that run under the lock at the same time. May be nil.
 	Marks *Marks
+	// Work is recorded with the command's process groups, if Marks is not nil.
+	Work process.Work
 	// Grace is the time between TERM and KILL.
 	Grace  time.Duration
 	OnLost OnLost
-	// Limit is how long the command may run, 0 for no limit. OverLimit is the error of a command
-	// that exceeded it.
+	// Limit is how long the command may run, 0 for no limit. OverLimit is the error if it runs longer.
 	Limit     time.Duration
 	OverLimit error
 	// Signals are passed on to the command. May be nil.
 	Signals <-chan os.Signal
-	// Told says when this process was asked to end. Recorded means that the command's result will
-	// be recorded.
+	// Told reports when this process was asked to end. Recorded means that the command's result will be
+	// recorded.
 	Told     Told
 	Recorded bool
 	// Ending, if not nil, is called when the command is being ended, with the reason.
@@ -63,7 +65,7 @@ type Run struct {
 }
 
 // Start starts the command. The error is multilock.ErrOver if there is no time left, a *NotedError
-// if the lock still records an earlier command, or that of job.Start.
+// if the lock still records an earlier command, or an error of job.Start.
 func Start(ctx context.Context, spec Spec) (*Run, error) {
 	r := &Run{spec: spec}
 	if left, timed := r.timeLeft(); timed && left <= 0 {
@@ -95,7 +97,7 @@ func (r *Run) underLock() job.Spec {
 	return s
 }
 
-// allowance says how long the job may go on if this process is stopped; then the guard ends it.
+// allowance returns how long the job may run while this process is stopped; then the guard ends it.
 func (r *Run) allowance() job.Allowance {
 	deadline := r.spec.Lock.Deadline()
 	if r.spec.Lock.Timed() {
@@ -105,14 +107,14 @@ func (r *Run) allowance() job.Allowance {
 }
 
 // mayResume returns false for a job that was suspended with this process until the lock was lost:
-// another process may hold it.
+// another process may hold the lock now.
 func (r *Run) mayResume() bool {
 	return r.spec.OnLost == Ignore || r.spec.Lock.Remaining() > 0
 }
 
-// Wait returns when the command has ended. The error says why the command was ended, nil if it
-// ended by itself: a *multilock.LostError, multilock.ErrOver, Spec.OverLimit, or the cause of ctx;
-// a *job.LingeringError is joined to it if parts of the job could not be ended.
+// Wait returns when the command has ended. The error is why the command was ended, nil if it ended by
+// itself: a *multilock.LostError, multilock.ErrOver, Spec.OverLimit, or the cause of ctx. A
+// *job.LingeringError is joined to it if some processes of the job could not be ended.
 func (r *Run) Wait(ctx context.Context) error {
 	defer r.mark.stop()
 	limit, stopLimit := after(r.spec.Limit, r.spec.Limit > 0)
@@ -141,12 +143,12 @@ func (r *Run) Wait(ctx context.Context) error {
 }
 
 // ended handles a command that seems to have ended by itself. If this process was stopped until the
-// lock was lost, the guard was ending the command, and the rest of it is ended here. Otherwise
-// background processes are left alone, unless the command was asked to end: the lock is released,
-// and the job may run again.
+// lock was lost, the guard was ending the command, and ended ends the rest. Otherwise it leaves
+// background processes alone, unless the command was asked to end: then the lock is released and the
+// job may run again.
 func (r *Run) ended(ctx context.Context, why error) error {
 	if why == nil && r.spec.OnLost != Ignore && r.spec.Lock.Remaining() == 0 {
-		return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify returns what was lost, without a request
+		return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify returns the loss without a request
 	}
 	if r.told = r.wasTold(ctx); !r.told {
 		return why
@@ -154,7 +156,7 @@ func (r *Run) ended(ctx context.Context, why error) error {
 	return errors.Join(why, r.stop(ctx, r.spec.Grace))
 }
 
-// Result waits for the command's end and returns how it ended.
+// Result waits for the command's end and returns its result.
 func (r *Run) Result() job.Result { return r.job.Result() }
 
 func (r *Run) graceAfterLoss() time.Duration {
@@ -164,8 +166,8 @@ func (r *Run) graceAfterLoss() time.Duration {
 	return r.spec.Grace
 }
 
-// end ends the command with all its processes, and returns why, and what could not be ended. Ending
-// is called meanwhile, so that nothing waits for it.
+// end ends the command with all its processes. It returns the reason, and an error if some could not be
+// ended. Spec.Ending runs at the same time, so that nothing waits for it.
 func (r *Run) end(ctx context.Context, why error, grace time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.stop(ctx, grace) }()
@@ -182,8 +184,8 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	return r.job.Stop(ctx, grace)
 }
 
-// untilOthers returns a context that ends a little before another process can hold the lock, so
-// that KILL has taken effect by then.
+// untilOthers returns a context that ends shortly before another process can hold the lock, so that
+// KILL has taken effect by then.
 func (r *Run) untilOthers(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if r.spec.OnLost == Ignore {
@@ -198,8 +200,7 @@ func (r *Run) untilOthers(ctx context.Context) (context.Context, context.CancelF
 }
 
 // runDown calls others after three quarters of the time left until another process can hold the
-// lock. It checks that time repeatedly, because timers do not count the time for which the machine
-// sleeps.
+// lock. It checks that time repeatedly, because timers do not count time in which the machine sleeps.
 func (r *Run) runDown(ctx context.Context, others func()) {
 	lock := r.spec.Lock
 	for last := lock.Grace() / 4; lock.Grace() > last; {
@@ -212,8 +213,8 @@ func (r *Run) runDown(ctx context.Context, others func()) {
 	others()
 }
 
-// timeLeft returns how long the command may go on before it is asked to end; timed is false if the
-// lock is renewed.
+// timeLeft returns how long the command may run before it is asked to end; timed is false if the lock
+// is renewed.
 func (r *Run) timeLeft() (left time.Duration, timed bool) {
 	return r.spec.Lock.Remaining() - r.spec.Grace, r.spec.Lock.Timed()
 }

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Told says when this process was asked to end. What ends all processes of an allocation, service
-// or session signals them in any order; a job that ends because of that has not failed.
+// Told reports when this process was asked to end. At the end of an allocation, service or session
+// all its processes get a signal, in any order; a job that ends because of that signal has not failed.
 type Told struct {
-	// Any is closed when this process got any signal to end, Job when that signal also reached the
-	// job, or soon will: passed on from here, or sent by the same sender. Either may be nil.
+	// Any is closed when this process got any signal to end. Job is closed when that signal also
+	// reached the job or soon will: it was passed on, or its sender also signals the job. Both may be nil.
 	Any, Job <-chan struct{}
 }
 
-// toldLag is how much later than a job this process may get the signal.
+// toldLag is how much later than the job this process may get the signal.
 const toldLag = time.Second
 
-// wasTold reports whether a command that ended by itself was asked to end, as this process was. If
-// that seems so, and the result is to be recorded, it waits: the signal may still be on its way
-// here.
+// wasTold reports whether a command that ended by itself was asked to end, together with this process.
+// If that is likely, and the result will be recorded, it waits, because this process may get the
+// signal later.
 func (r *Run) wasTold(ctx context.Context) bool {
 	asked := r.job.Result().Asked()
 	switch {
@@ -28,7 +28,7 @@ func (r *Run) wasTold(ctx context.Context) bool {
 	case asked == 0:
 		return false
 	case r.job.Result().Terminal && (asked == syscall.SIGINT || asked == syscall.SIGQUIT):
-		return true // a key, which reached the job alone
+		return true // a key that signals only the job
 	case r.spec.Recorded:
 		r.awaitWord(ctx)
 	}
@@ -55,6 +55,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Told reports, after Wait, whether the command was asked to end as this process was; a failure is
-// then not its own.
+// Told reports, after Wait, whether the command was asked to end together with this process; then a
+// failure is not the command's own.
 func (r *Run) Told() bool { return r.told || isClosed(r.spec.Told.Job) }

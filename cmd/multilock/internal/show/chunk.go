@@ -42,7 +42,7 @@ func (c *Chunk) text() string {
 	return fmt.Sprintf("%s, %d done", source.Range{From: c.From, To: c.To}, c.Done) + Some(c.Failed, "failed")
 }
 
-// Label is the name of a job or chunk in output for people.
+// Label formats the name of a job or chunk for display.
 func Label(name string) string {
 	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return jobs.String()

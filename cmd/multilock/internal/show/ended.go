@@ -9,39 +9,39 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// Failure is the result of a job that failed for good.
+// Failure is the result of a job that failed permanently.
 type Failure struct {
-	Name    string `json:"name"`
-	Exit    int    `json:"exit"`
-	Signal  string `json:"signal,omitempty"`
-	Why     string `json:"why,omitempty"`
-	Output  string `json:"output,omitempty"`
-	Host    string `json:"host,omitempty"`
-	Command string `json:"command,omitempty"`
-	Attempt int    `json:"attempt,omitempty"`
-	Foreign string `json:"foreign,omitempty"`
-	Ended   string `json:"ended,omitempty"` // by that host's clock
+	Name       string `json:"name"`
+	Exit       int    `json:"exit"`
+	Signal     string `json:"signal,omitempty"`
+	Why        string `json:"why,omitempty"`
+	OutputLost string `json:"output_lost_because,omitempty"`
+	Host       string `json:"host,omitempty"`
+	Command    string `json:"command,omitempty"`
+	Attempt    int    `json:"attempt,omitempty"`
+	Unreadable string `json:"unreadable_because,omitempty"`
+	End        string `json:"end,omitempty"` // by that host's clock
 }
 
 // FailureOf makes a Failure of a result.
 func FailureOf(f multilock.Result) Failure {
 	return Failure{
-		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Output: f.Output, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
+		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, OutputLost: f.Output, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Unreadable: f.Foreign,
 	}
 }
 
-// Incomplete is a job that is done, but whose output is incomplete.
-type Incomplete struct {
-	Name   string `json:"name"`
-	Host   string `json:"host,omitempty"`
-	Output string `json:"output"` // why
+// OutputLost is a job that is done, but whose output is incomplete.
+type OutputLost struct {
+	Name    string `json:"name"`
+	Host    string `json:"host,omitempty"`
+	Because string `json:"output_lost_because"`
 }
 
-// IncompleteOf makes an Incomplete of each result.
-func IncompleteOf(results []multilock.Result) []Incomplete {
-	views := []Incomplete{}
+// OutputLostOf makes an OutputLost of each result.
+func OutputLostOf(results []multilock.Result) []OutputLost {
+	views := []OutputLost{}
 	for _, r := range results {
-		views = append(views, Incomplete{r.Name, r.By.Host, r.Output})
+		views = append(views, OutputLost{r.Name, r.By.Host, r.Output})
 	}
 	return views
 }
@@ -49,7 +49,7 @@ func IncompleteOf(results []multilock.Result) []Incomplete {
 // Most bounds how many names or holders a message lists.
 const Most = 20
 
-// AtMost returns the first Most items, and says so if there are more.
+// AtMost returns the first Most items, and reports the total if there are more.
 func AtMost[T any](e *console.Env, all []T) []T {
 	if len(all) <= Most {
 		return all
@@ -71,10 +71,10 @@ func Listed(names []string) string {
 	return text
 }
 
-// How says how the job failed, without its host: "with exit code 3".
+// How describes how the job failed, without its host: "with exit code 3".
 func (f Failure) How() string {
 	switch {
-	case f.Foreign != "":
+	case f.Unreadable != "":
 		return "and its result cannot be understood"
 	case f.Signal != "":
 		return "by signal " + f.Signal
@@ -88,10 +88,10 @@ func (f Failure) How() string {
 func (f Failure) Sentence() string {
 	text := Subject(f.Name) + " failed"
 	switch {
-	case f.Foreign != "" && f.Host == "":
-		return fmt.Sprintf("%s: its result%s cannot be understood: %s", text, nameOfChunk(f.Name), f.Foreign)
-	case f.Foreign != "":
-		return fmt.Sprintf("%s is not done, run on %s%s: %s", Subject(f.Name), f.Host, f.at(), f.Foreign)
+	case f.Unreadable != "" && f.Host == "":
+		return fmt.Sprintf("%s: its result%s cannot be understood: %s", text, nameOfChunk(f.Name), f.Unreadable)
+	case f.Unreadable != "":
+		return fmt.Sprintf("%s is not done, run on %s%s: %s", Subject(f.Name), f.Host, f.at(), f.Unreadable)
 	case f.Signal != "":
 		text += " by signal " + f.Signal
 	default:
@@ -106,12 +106,12 @@ func (f Failure) Sentence() string {
 	if f.Why != "" {
 		text += ": " + f.Why
 	}
-	return console.AndOutput(text, f.Output)
+	return console.AndOutput(text, f.OutputLost)
 }
 
 // at returns when the job ended, in the local time zone.
 func (f Failure) at() string {
-	end, err := time.Parse(time.RFC3339, f.Ended)
+	end, err := time.Parse(time.RFC3339, f.End)
 	if err != nil {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Explain is the message for an error, "" if everything has already been reported.
+// Explain returns the message for an error, "" if it has already been reported.
 func Explain(err error) string {
 	var (
 		jobEnd *console.JobError
@@ -31,7 +31,7 @@ func Explain(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// remainder is what went wrong apart from the job's own failure.
+// remainder describes what went wrong apart from the job's own failure.
 func remainder(err error) string {
 	return strings.ReplaceAll(strings.Join(otherErrors(err), "; "), "\n", "; ")
 }
@@ -81,7 +81,7 @@ func missedHeartbeat(s multilock.Sighting) bool {
 	return s.State == multilock.StateSuspect || s.Record.Heartbeat == 0 || s.Silence > 2*s.Record.Heartbeat
 }
 
-// breakRisk is the risk of a forced break.
+// breakRisk describes the condition and the risk of a forced break.
 func breakRisk(r source.Record) string {
 	if r.Heartbeat == 0 {
 		return "if nothing works under it"
@@ -89,7 +89,7 @@ func breakRisk(r source.Record) string {
 	return "if it hangs (after that its job may go on for up to " + console.Short(r.TTL) + ")"
 }
 
-// Refusal is a command's final error, in JSON.
+// Refusal makes the JSON form of a command's final error.
 func Refusal(err error, text string, exit int) console.Message {
 	m := console.Message{Level: "error", Message: text, Exit: &exit}
 	var held *multilock.HeldError

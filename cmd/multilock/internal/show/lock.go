@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -25,28 +26,40 @@ type Lock struct {
 	Command string   `json:"command,omitempty"`
 	Job     bool     `json:"job,omitempty"`
 	TTL     float64  `json:"ttl_seconds,omitempty"`
-	Age     *float64 `json:"age_seconds"`
-	Silence *float64 `json:"silence_seconds"`
-	// Expires is the time until a holder without further heartbeats may be taken for dead; null if
-	// unknown, or if it never expires by itself.
+	Age     *float64 `json:"held_seconds"`
+	Silence *float64 `json:"heartbeat_age_seconds"`
+	// Expires is the time until the holder may count as dead if it sends no more heartbeats; null if unknown,
+	// or if it never expires by itself.
 	Expires *float64 `json:"expires_seconds"`
-	Foreign string   `json:"foreign,omitempty"`
+	Foreign string   `json:"unreadable_because,omitempty"`
 	Queue   string   `json:"queue,omitempty"` // of a ticket: the lock that it waits for
 	Chunk   *Chunk   `json:"chunk,omitempty"` // of several jobs that run under the lock
+	// Running are the jobs known to run under the lock: see ReadRunning.
+	Running []Running `json:"running_jobs,omitempty"`
+
+	groups []process.Group
 }
 
-// LockOf makes the JSON form of a lock that was inspected.
+// LockOf makes the JSON form of an inspected lock.
 func LockOf(name string, s multilock.Sighting) Lock {
 	r := s.Record
 	return Lock{
 		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
 		Host: r.Holder.Host, PID: max(r.Holder.PID, 0), User: r.Holder.User, Command: r.Holder.Command,
-		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Expires: expires(s, multilock.StalePolicy{}), Foreign: r.Foreign,
+		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Expires: expires(s, multilock.StalePolicy{}), Foreign: r.Foreign, groups: r.Groups,
 	}
 }
 
-// expires returns when a holder may be taken for dead if no more heartbeats arrive. A holder that
-// is still held after that has a job that is alive.
+// HeldFor returns how long the lock has been held, 0 if unknown.
+func (l Lock) HeldFor() time.Duration {
+	if l.Age == nil {
+		return 0
+	}
+	return time.Duration(*l.Age * float64(time.Second))
+}
+
+// expires returns the time until a holder may count as dead if it sends no more heartbeats. A holder that is
+// still held after that has a live job.
 func expires(s multilock.Sighting, policy multilock.StalePolicy) *float64 {
 	limit := max(s.Record.TTL, policy.MaxAge)
 	switch left := limit - s.Silence; {
@@ -61,7 +74,7 @@ func expires(s multilock.Sighting, policy multilock.StalePolicy) *float64 {
 	}
 }
 
-// AgoCell formats one of the lock's times, "-" for a free lock.
+// AgoCell formats a time span of the lock, "-" for a free lock.
 func (l Lock) AgoCell(s *float64) string {
 	if l.State == multilock.StateFree.String() {
 		return "-"
@@ -90,7 +103,7 @@ func seconds(d time.Duration) *float64 {
 	return &s
 }
 
-// describe says who holds a lock, for how long, and why it counts as alive.
+// describe describes the lock's holder, and why it counts as alive.
 func describe(name string, s multilock.Sighting) string {
 	return fmt.Sprintf("lock %q is %s", name, console.HeldBy(s))
 }
@@ -118,7 +131,7 @@ func Inspect(ctx context.Context, src *place.Source, names []string, policy mult
 	return Look(ctx, src, names, inspector)
 }
 
-// Look is Inspect with an inspector that remembers earlier looks.
+// Look is Inspect with an inspector that remembers earlier inspections.
 func Look(ctx context.Context, src *place.Source, names []string, inspector *multilock.Inspector) []Lock {
 	views := make([]Lock, len(names))
 	InParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src.Locks, names[i], inspector) })
@@ -133,7 +146,7 @@ func InParallel(n int, f func(i int)) {
 // StateUnknown is the state of a lock that could not be inspected.
 const StateUnknown = "unknown"
 
-// inspectOne reports an error as a lock of unknown state.
+// inspectOne inspects a lock. If that fails, the lock's state is unknown.
 func inspectOne(ctx context.Context, locks multilock.Source, name string, inspector *multilock.Inspector) Lock {
 	seen, err := inspector.Look(ctx, name)
 	if err != nil {
@@ -147,7 +160,7 @@ func inspectOne(ctx context.Context, locks multilock.Source, name string, inspec
 	return l
 }
 
-// What describes the work that is done under the lock.
+// What describes the work under the lock.
 func (l Lock) What() string {
 	if l.Chunk.several() {
 		return l.Chunk.text()
@@ -155,7 +168,7 @@ func (l Lock) What() string {
 	return l.Command
 }
 
-// For returns the lock as seen by one of the jobs that run under it.
+// For returns the lock from the view of one of the jobs that run under it.
 func (l Lock) For(job string) Lock {
 	if l.Chunk.several() {
 		l.Why = "it is one of " + l.Chunk.text() + ": " + l.Why

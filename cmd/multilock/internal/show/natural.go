@@ -22,7 +22,7 @@ func Natural(a, b string) int {
 		}
 		x, y = x[m:], y[n:]
 	}
-	// One is longer, or they differ in leading zeros.
+	// One is a prefix of the other, or they differ in leading zeros.
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// A waiter whose rename was carried out, though the reply is lost, finds its own lock in
-// place: it is not told that it waits for itself.
+// If the reply to a waiter's successful rename was lost, the waiter finds its own lock. The notice does not
+// name the waiter itself.
 func TestNoticeNamesOthersOnly(t *testing.T) {
 	self, err := process.Self()
 	require.NoError(t, err)
@@ -31,19 +31,19 @@ func TestNoticeNamesOthersOnly(t *testing.T) {
 	require.Contains(t, others.Tell(t.Context(), 5*time.Second), "; it is held by")
 }
 
-// What keeps the lock from being tried comes before who holds it.
+// An error that prevents attempts takes precedence over the lock's holder.
 func TestNoticeTellsOfTrouble(t *testing.T) {
 	way := &Obstacle{Name: "x"}
 	way.Met(errors.New("the disk is full"))
 	require.Equal(t, `waiting for lock "x", 5s so far, and for this to pass: the disk is full`, way.Tell(t.Context(), 5*time.Second))
 }
 
-// Who has to see to a result that nobody can read is told what it is called.
+// The message about an unreadable result names the result.
 func TestFailureThatCannotBeRead(t *testing.T) {
 	for name, want := range map[string]string{
-		"page7":     `job "page7" failed: its result cannot be understood: its end is missing`,
-		"#jobs-1-4": `jobs 1 to 4 failed: its result "#jobs-1-4" cannot be understood: its end is missing`,
+		"page7":     `job "page7" failed: its result cannot be understood: it is truncated`,
+		"#jobs-1-4": `jobs 1 to 4 failed: its result "#jobs-1-4" cannot be understood: it is truncated`,
 	} {
-		require.Equal(t, want, Failure{Name: name, Foreign: "its end is missing"}.Sentence())
+		require.Equal(t, want, Failure{Name: name, Unreadable: "it is truncated"}.Sentence())
 	}
 }

@@ -9,43 +9,43 @@ import (
 	"github.com/multilock/go/lockgroup"
 )
 
-// Alarm is a severity, as in Nagios.
-type Alarm string
+// Severity is the severity of a problem, as in Nagios.
+type Severity string
 
-// The alarms, from good to unknown.
+// The severities, from good to unknown.
 const (
-	AlarmOK       Alarm = "ok"
-	AlarmWarning  Alarm = "warning"
-	AlarmCritical Alarm = "critical"
-	AlarmUnknown  Alarm = "unknown"
+	SeverityOK       Severity = "ok"
+	SeverityWarning  Severity = "warning"
+	SeverityCritical Severity = "critical"
+	SeverityUnknown  Severity = "unknown"
 )
 
-// Code is the exit code for a monitor.
-func (a Alarm) Code() int {
+// Code returns the exit code for a monitor.
+func (a Severity) Code() int {
 	switch a {
-	case AlarmOK:
+	case SeverityOK:
 		return console.ExitMonitorOK
-	case AlarmWarning:
+	case SeverityWarning:
 		return console.ExitMonitorWarning
-	case AlarmCritical:
+	case SeverityCritical:
 		return console.ExitMonitorCritical
-	case AlarmUnknown:
+	case SeverityUnknown:
 	}
 	return console.ExitMonitorUnknown
 }
 
-// worse reports whether an alarm is worse than another: a critical problem is worse than an unknown state.
-func (a Alarm) worse(than Alarm) bool {
-	order := map[Alarm]int{AlarmWarning: 1, AlarmUnknown: 2, AlarmCritical: 3}
+// worse reports whether a severity is worse than another: a critical problem is worse than an unknown state.
+func (a Severity) worse(than Severity) bool {
+	order := map[Severity]int{SeverityWarning: 1, SeverityUnknown: 2, SeverityCritical: 3}
 	return order[a] > order[than]
 }
 
-// Worst returns the worst alarm of all jobs.
-func Worst(jobs []OverdueJob) Alarm {
-	worst := AlarmOK
+// Worst returns the worst severity of all jobs.
+func Worst(jobs []OverdueJob) Severity {
+	worst := SeverityOK
 	for _, job := range jobs {
-		if job.Alarm.worse(worst) {
-			worst = job.Alarm
+		if job.Severity.worse(worst) {
+			worst = job.Severity
 		}
 	}
 	return worst
@@ -53,29 +53,32 @@ func Worst(jobs []OverdueJob) Alarm {
 
 // OverdueJob is the status of a recurring job in --json.
 type OverdueJob struct {
-	Name  string `json:"name"`
-	Alarm Alarm  `json:"alarm"`
-	State string `json:"state"` // on time, done, running, late, failed, retry, unknown
-	Why   string `json:"why,omitempty"`
-	// Every is its schedule, given or expected; Tick that of its last run; Due when its next
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+	State    string   `json:"state"` // on_time, done, running, late, failed, retry, unknown
+	Why      string   `json:"why,omitempty"`
+	// Every is the schedule, given or expected; Tick is the tick of its last run; Due is when its next
 	// success is or was expected. Times are the source's.
 	Every     string    `json:"every,omitempty"`
 	Tick      time.Time `json:"tick,omitzero"`
-	Succeeded time.Time `json:"succeeded,omitzero"`
+	Succeeded time.Time `json:"last_success,omitzero"`
 	Due       time.Time `json:"due,omitzero"`
 	Late      float64   `json:"late_seconds"`
-	Missed    int       `json:"missed"`
+	Missed    int       `json:"missed_ticks"`
 	Exit      *int      `json:"exit"`
 	Signal    string    `json:"signal,omitempty"`
 	Attempt   int       `json:"attempt,omitempty"`
 	Host      string    `json:"host,omitempty"`
-	// Running is the lock's holder, null if the lock is free, or was not inspected.
-	Running *Lock `json:"running"`
+	// Log is the command that prints the output of the last run, if the output is stored and the job is
+	// critical.
+	Log string `json:"log,omitempty"`
+	// Running is the lock's holder, null if the lock is free or was not inspected.
+	Running *Lock `json:"lock"`
 }
 
 // States in addition to those of results.
 const (
-	stateOnTime  = "on time"
+	stateOnTime  = "on_time"
 	stateRunning = "running"
 	stateLate    = "late"
 )
@@ -93,30 +96,30 @@ func OverdueOf(name string, s lockgroup.JobStatus, running *Lock) OverdueJob {
 	return v
 }
 
-// judge sets the alarm and the state, first without regard to a running job.
+// judge sets the severity and the state, at first without considering a running job.
 func (v *OverdueJob) judge(s lockgroup.JobStatus) {
 	switch s.State {
 	case lockgroup.JobWell:
-		v.Alarm, v.State, v.Late = AlarmOK, stateOnTime, 0
+		v.Severity, v.State, v.Late = SeverityOK, stateOnTime, 0
 		if s.Due.IsZero() {
 			v.State = ResultDone
 		}
 	case lockgroup.JobRetry:
-		v.Alarm, v.State, v.Late = AlarmWarning, ResultRetry, 0
+		v.Severity, v.State, v.Late = SeverityWarning, ResultRetry, 0
 	case lockgroup.JobFailed:
-		v.Alarm, v.State, v.Late = AlarmCritical, ResultFailed, 0
+		v.Severity, v.State, v.Late = SeverityCritical, ResultFailed, 0
 	case lockgroup.JobLate:
-		v.Alarm, v.State = AlarmCritical, stateLate
+		v.Severity, v.State = SeverityCritical, stateLate
 	case lockgroup.JobUnknown:
-		v.Alarm, v.State, v.Late = AlarmUnknown, StateUnknown, 0
+		v.Severity, v.State, v.Late = SeverityUnknown, StateUnknown, 0
 	}
 	if v.Running != nil {
 		v.judgeRunning(s)
 	}
 }
 
-// judgeRunning adjusts for a running job: if it began in time, it has until the next tick; if it
-// began late, or runs again after a failure, it is a warning.
+// judgeRunning adjusts the state for a running job: if it started in time, it has until the next tick; if it
+// started late, or runs again after a failure, it is a warning.
 func (v *OverdueJob) judgeRunning(s lockgroup.JobStatus) {
 	since := time.Duration(-1)
 	if v.Running.Age != nil {
@@ -125,13 +128,13 @@ func (v *OverdueJob) judgeRunning(s lockgroup.JobStatus) {
 	words := fmt.Sprintf("it has been running on %s for %s", v.Running.Host, Ago(v.Running.Age))
 	switch {
 	case s.State == lockgroup.JobUnknown && s.Last == nil:
-		v.Alarm, v.State, v.Why = AlarmOK, stateRunning, words+", for the first time as far as is known"
+		v.Severity, v.State, v.Why = SeverityOK, stateRunning, words+", for the first time as far as is known"
 	case s.State == lockgroup.JobLate && s.Overran:
 		v.Why += "; " + words + ", beyond the tick that followed"
 	case s.State == lockgroup.JobLate && !s.Due.IsZero() && since >= 0 && since >= s.Late-s.Within:
-		v.Alarm, v.State, v.Why = AlarmOK, stateRunning, words
+		v.Severity, v.State, v.Why = SeverityOK, stateRunning, words
 	case s.State == lockgroup.JobLate, s.State == lockgroup.JobFailed:
-		v.Alarm, v.Why = AlarmWarning, v.Why+"; "+words
+		v.Severity, v.Why = SeverityWarning, v.Why+"; "+words
 	case s.State == lockgroup.JobWell && !s.Due.IsZero():
 		v.State, v.Why = stateRunning, words
 	case v.Why != "":
@@ -139,7 +142,7 @@ func (v *OverdueJob) judgeRunning(s lockgroup.JobStatus) {
 	}
 }
 
-// IsLate is 1 for a late job, else 0, as metrics need it.
+// IsLate returns 1 for a late job, else 0, as a metric.
 func (v OverdueJob) IsLate() float64 {
 	if v.State == stateLate {
 		return 1
@@ -150,9 +153,9 @@ func (v OverdueJob) IsLate() float64 {
 // OverdueTable prints a table of jobs.
 func OverdueTable(e *console.Env, jobs []OverdueJob) error {
 	var table Table
-	table.Row("NAME", "ALARM", "STATE", "LAST SUCCESS", "DUE", "LATE", "EVERY", "WHY")
+	table.Row("NAME", "SEVERITY", "STATE", "LAST SUCCESS", "DUE", "LATE", "EVERY", "WHY")
 	for _, v := range jobs {
-		table.Row(console.Label(v.Name), v.Alarm, v.State, moment(v.Succeeded), moment(v.Due), v.lateCell(), Dash(v.Every), v.why())
+		table.Row(console.Label(v.Name), v.Severity, v.State, moment(v.Succeeded), moment(v.Due), v.lateCell(), Dash(v.Every), v.why())
 	}
 	return table.Print(e)
 }
@@ -172,7 +175,7 @@ func (v OverdueJob) lateCell() string {
 	return console.Short(time.Duration(v.Late * float64(time.Second)))
 }
 
-// why is what is wrong, with the end of the last run and the number of missed ticks.
+// why describes the problem, the end of the last run and the number of missed ticks.
 func (v OverdueJob) why() string {
 	text := v.Why
 	switch {
@@ -182,7 +185,7 @@ func (v OverdueJob) why() string {
 	case *v.Exit != 0:
 		text += fmt.Sprintf("; last ended with exit %d on %s", *v.Exit, v.Host)
 	}
-	if v.Missed > 0 && v.Alarm != AlarmOK {
+	if v.Missed > 0 && v.Severity != SeverityOK {
 		text += fmt.Sprintf("; %d missed", v.Missed)
 	}
 	return text
@@ -207,7 +210,7 @@ func (v OverdueJob) Sentence() string {
 func OverdueSum(jobs []OverdueJob) (late, failed, unknown int) {
 	for _, v := range jobs {
 		switch {
-		case v.Alarm == AlarmUnknown:
+		case v.Severity == SeverityUnknown:
 			unknown++
 		case v.State == stateLate:
 			late++
@@ -221,9 +224,9 @@ func OverdueSum(jobs []OverdueJob) (late, failed, unknown int) {
 // Troubled describes the jobs that are not OK, the worst first.
 func Troubled(jobs []OverdueJob) string {
 	var texts []string
-	for _, alarm := range []Alarm{AlarmCritical, AlarmUnknown, AlarmWarning} {
+	for _, severity := range []Severity{SeverityCritical, SeverityUnknown, SeverityWarning} {
 		for _, v := range jobs {
-			if v.Alarm == alarm {
+			if v.Severity == severity {
 				texts = append(texts, v.Sentence())
 			}
 		}

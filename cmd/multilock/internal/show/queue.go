@@ -15,7 +15,7 @@ import (
 type Queue struct {
 	Name    string `json:"name"`    // of the lock
 	Waiting int    `json:"waiting"` // tickets, including those of dead waiters
-	// Tickets are the first of them, in order. Suspect and dead ones are passed over.
+	// Tickets are the first of them, in order. Suspect and dead tickets are skipped.
 	Tickets []Lock `json:"tickets"`
 }
 
@@ -78,10 +78,10 @@ func (q Queue) Abandoned() (tickets []Lock) {
 	return tickets
 }
 
-// Sentence says how many wait, and which waiter is next.
+// Sentence describes how many processes wait, and which waiter is next.
 func (q Queue) Sentence() string {
 	abandoned := len(q.Abandoned())
-	text := fmt.Sprintf("in line for %s: %d", console.Label(q.Name), q.Waiting-abandoned) + Some(abandoned, "dead or silent")
+	text := fmt.Sprintf("queued for %s: %d", console.Label(q.Name), q.Waiting-abandoned) + Some(abandoned, "dead or without heartbeat")
 	for _, l := range q.Tickets {
 		if l.State == multilock.StateHeld.String() {
 			return text + fmt.Sprintf("; first is %s, for %s", l.Holder(), Ago(l.Age))

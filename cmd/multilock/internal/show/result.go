@@ -23,13 +23,13 @@ type Result struct {
 	Exit    int       `json:"exit"`
 	Signal  string    `json:"signal,omitempty"`
 	Why     string    `json:"why,omitempty"`
-	Output  string    `json:"output,omitempty"` // why its output is incomplete
+	Output  string    `json:"output_lost_because,omitempty"` // why its output is incomplete
 	Attempt int       `json:"attempt,omitempty"`
 	Tick    time.Time `json:"tick,omitzero"`
 	Every   string    `json:"every,omitempty"`
-	Missed  int       `json:"missed,omitempty"`
+	Missed  int       `json:"missed_ticks,omitempty"`
 	// Succeeded is when the last success ended, by the source's clock.
-	Succeeded time.Time `json:"succeeded,omitzero"`
+	Succeeded time.Time `json:"last_success,omitzero"`
 	Token     string    `json:"token,omitempty"`
 	Host      string    `json:"host,omitempty"`
 	PID       int       `json:"pid,omitempty"`
@@ -85,8 +85,9 @@ func (v Result) ExitCell() string {
 
 func (v Result) whyCell() string { return console.AndOutput(v.Why, v.Output) }
 
-// endedAgo is the time since the job's end, for people only: it compares the clocks of two hosts.
-func (v Result) endedAgo() string {
+// EndedAgo returns the time since the job's end. It is approximate, because it compares the clocks of two
+// hosts.
+func (v Result) EndedAgo() string {
 	if v.Start.IsZero() {
 		return console.Short(source.Unknown)
 	}
@@ -94,20 +95,20 @@ func (v Result) endedAgo() string {
 	return console.Short(max(time.Since(end), 0))
 }
 
-// Results sums up the results of a group. List has the unsuccessful and incomplete ones, or all
-// that were asked for.
+// Results summarises the results of a group. List has the unsuccessful and incomplete results, or all that
+// were requested.
 type Results struct {
 	Done    int      `json:"done"`
 	Failed  int      `json:"failed"`
 	Retry   int      `json:"retry"`
 	Unknown int      `json:"unknown"`
-	List    []Result `json:"list"`
+	List    []Result `json:"jobs"`
 	// Batch is the progress of the group's list, null if it has none. Its jobs are also counted above.
-	Batch *survey.Progress `json:"batch,omitempty"`
+	Batch *survey.Progress `json:"progress,omitempty"`
 }
 
-// ReadResults reads the named results, and for chunks those of their jobs. It only counts a result
-// that it need not keep, because a group may have very many. It passes every result to list.
+// ReadResults reads the named results, and for chunks those of their jobs. It passes every result to list,
+// but only counts those that need not be listed, because a group may have very many.
 func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll KeepDone, list *survey.List) Results {
 	names = inOrder(names)
 	found := make([][]Result, len(names))
@@ -125,7 +126,7 @@ func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll
 	return sum
 }
 
-// KeepDone says whether to keep successful results, too.
+// KeepDone selects whether successful results are listed, too.
 type KeepDone bool
 
 // inOrder sorts the names of results, and chunks by their position in the list.
@@ -138,7 +139,7 @@ func inOrder(names []string) []string {
 	return others
 }
 
-// add counts a result, and returns what is to be listed of it.
+// add counts a result, and returns what to list of it.
 func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
 	if r.Chunk != nil && len(r.Chunk.Jobs) == 0 {
 		s.Done += r.Chunk.Done
@@ -196,8 +197,8 @@ func (s *Results) Total() int { return s.Done + s.Failed + s.Retry + s.Unknown }
 // maxNamed bounds how many failures a summary names.
 const maxNamed = 3
 
-// Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)". With a list it begins:
-// "12 of 60 jobs done (21 % ended), 1 failed, 3 claimed, 44 pending".
+// Summary formats one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)". With a list it begins: "12
+// of 60 jobs done (21 % ended), 1 failed, 3 claimed, 44 pending".
 func (s *Results) Summary() string {
 	p, named := s.Batch, ""
 	if names := s.named(); len(names) > 0 {
@@ -220,7 +221,7 @@ func (s *Results) counts() string {
 
 const retryWords = "failed and to be tried again"
 
-// BatchText is the progress of a list.
+// BatchText formats the progress of a list.
 func BatchText(p *survey.Progress) string {
 	text := fmt.Sprintf("%d of %d jobs done", p.Done, p.Jobs)
 	if p.Ended() < p.Jobs {
@@ -253,17 +254,17 @@ func (v Result) describe() string {
 	case v.State == StateUnknown:
 		return fmt.Sprintf("%s (%s)", Label(v.Name), console.Line(v.Why))
 	case v.Signal != "":
-		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", console.Label(v.Name), console.Harmless(v.Signal), console.Harmless(v.Host), v.endedAgo())
+		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", console.Label(v.Name), console.Harmless(v.Signal), console.Harmless(v.Host), v.EndedAgo())
 	}
-	return fmt.Sprintf("%s (exit %d on %s, %s ago)", console.Label(v.Name), v.Exit, console.Harmless(v.Host), v.endedAgo())
+	return fmt.Sprintf("%s (exit %d on %s, %s ago)", console.Label(v.Name), v.Exit, console.Harmless(v.Host), v.EndedAgo())
 }
 
 // Table lists the results.
 func (s *Results) Table() (table Table) {
-	table.Row("NAME", "RESULT", "EXIT", "ATTEMPT", "HOST", "USER", "ENDED", "TOOK", "COMMAND", "WHY")
+	table.Row("NAME", "RESULT", "EXIT", "ATTEMPT", "HOST", "USER", "ENDED", "DURATION", "COMMAND", "WHY")
 	for _, v := range s.List {
 		table.Row(console.Label(v.Name), v.State, v.ExitCell(), v.Attempt, Dash(v.Host), Dash(v.User),
-			v.endedAgo()+" ago", console.Short(time.Duration(v.Duration*float64(time.Second))), Dash(Ellipsis(v.Command, 40)), v.whyCell())
+			v.EndedAgo()+" ago", console.Short(time.Duration(v.Duration*float64(time.Second))), Dash(Ellipsis(v.Command, 40)), v.whyCell())
 	}
 	return table
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// Table is rows of cells. The last column is for remarks, which may be long.
+// Table has rows of cells. The last column is for remarks, which may be long.
 type Table []string
 
 // Row adds a row. Cells may hold untrusted text.
@@ -26,7 +26,8 @@ func (t *Table) Row(cells ...any) {
 // maxRows bounds how many rows share their column widths.
 const maxRows = 10_000
 
-// Print prints the table, on a terminal cut to its width. Column widths may change within a long table.
+// Print prints the table. On a terminal it is cut to the terminal's width. Column widths may change within a
+// long table.
 func (t Table) Print(e *console.Env) error {
 	columns := 0
 	if console.IsTerminal(e.Stdout) {
@@ -42,8 +43,8 @@ func (t Table) Print(e *console.Env) error {
 
 const (
 	gap = 2 // between columns
-	// minRemark is the room that a remark needs beside the other columns. With less it goes below
-	// its row, indented by remarkIndent.
+	// minRemark is the minimum width of a remark beside the other columns. With less room it goes below its
+	// row, indented by remarkIndent.
 	minRemark, remarkIndent = 30, 4
 	// minName is the minimum width of the first column, which has the names, and minCell that of the others.
 	minName, minCell = 24, 12
@@ -51,25 +52,28 @@ const (
 	minColumns = 3
 )
 
-// Lines formats the rows. If columns is not 0, no line is wider: the longest cells are cut, and
-// what does not fit goes below its row.
-func (t Table) Lines(columns int) []string {
+// Lines formats the rows. If columns is not 0, no line is wider: the longest cells are cut, and cells that do
+// not fit go below their row.
+func (t Table) Lines(columns int) []string { return slices.Concat(t.ByRow(columns)...) }
+
+// ByRow formats the rows as Lines does, and returns the lines of each row.
+func (t Table) ByRow(columns int) (lines [][]string) {
 	rows, widths := t.cells()
 	beside := len(widths)
 	if columns > 0 {
 		widths, beside = fit(widths, columns)
 	}
-	var lines []string
 	for i, row := range rows {
-		lines = append(lines, lineOf(row[:min(beside, len(row))], widths, columns))
+		of := []string{lineOf(row[:min(beside, len(row))], widths, columns)}
 		if i > 0 && len(row) > beside {
-			lines = append(lines, cut(strings.Repeat(" ", remarkIndent)+strings.Join(row[beside:], "  "), columns))
+			of = append(of, cut(strings.Repeat(" ", remarkIndent)+strings.Join(row[beside:], "  "), columns))
 		}
+		lines = append(lines, of)
 	}
 	return lines
 }
 
-// fit narrows the columns, and returns how many of them fit beside each other.
+// fit narrows the columns, and returns how many fit beside each other.
 func fit(widths []int, columns int) (narrowed []int, beside int) {
 	last := len(widths) - 1
 	others := slices.Clone(widths[:max(last, 0)])
@@ -99,8 +103,8 @@ func (t Table) cells() (rows [][]string, widths []int) {
 	return rows, widths
 }
 
-// narrow narrows the widest columns until all fit, and the first one last. It reports whether they
-// fit without too much being cut.
+// narrow narrows the widest columns until all fit, the first column last. It reports whether they fit without
+// cutting too much.
 func narrow(widths []int, columns int) bool {
 	for excess := total(widths) - columns; excess > 0; excess-- {
 		widest := 0
@@ -117,7 +121,7 @@ func narrow(widths []int, columns int) bool {
 	return true
 }
 
-// total is the width of all columns with their gaps.
+// total returns the width of all columns with their gaps.
 func total(widths []int) int {
 	sum := gap * max(len(widths)-1, 0)
 	for _, w := range widths {
@@ -138,17 +142,17 @@ func lineOf(row []string, widths []int, columns int) string {
 	return cut(strings.TrimRight(line.String(), " "), columns)
 }
 
-// Columns is the current width of a terminal, which may be resized.
+// Columns returns the current width of a terminal, which may be resized.
 func Columns(terminal *os.File) int {
 	width, _ := Size(terminal)
 	return width
 }
 
-// Size is a terminal's width and height.
+// Size returns a terminal's width and height.
 func Size(terminal *os.File) (columns, lines int) {
 	columns, lines, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a descriptor fits
 	if err != nil || columns <= 0 {
-		columns = 80 // a serial line reports none
+		columns = 80 // a serial line reports no size
 	}
 	if err != nil || lines <= 0 {
 		lines = 24

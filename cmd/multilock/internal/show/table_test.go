@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No line of a table is wider than the terminal, whatever is in it, and nothing is cut where
-// there is room.
+// No line of a table is wider than the terminal, with any content, and nothing is cut if there is room.
 func TestTableFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	var table Table

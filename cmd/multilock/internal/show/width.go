@@ -15,16 +15,16 @@ func widthOf(text string) (columns int) {
 	return columns
 }
 
-// emojiMark turns the character before it into a picture, which is wide.
+// emojiMark turns the preceding character into a picture, which is wide.
 const emojiMark = '\ufe0f'
 
-// runeWidth is the width of a character, the larger one where terminals differ.
+// runeWidth returns the width of a character, the larger one if terminals differ.
 func runeWidth(r rune) int {
 	switch {
 	case r < unicode.MaxASCII || r == emojiMark:
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0 // combines with the character before it
+		return 0 // combines with the preceding character
 	}
 	switch width.LookupRune(r).Kind() {
 	case width.EastAsianWide, width.EastAsianFullwidth:
@@ -52,7 +52,7 @@ func cut(text string, columns int) string {
 	return Fitting(text, columns-1) + "…"
 }
 
-// padded fills a text up with spaces.
+// padded pads a text with spaces.
 func padded(text string, columns int) string {
 	return text + strings.Repeat(" ", max(columns-widthOf(text), 0))
 }

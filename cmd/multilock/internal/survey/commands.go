@@ -8,10 +8,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Commands are commands to look up: for a chunk's jobs, only the group's list has them.
+// Commands are commands to look up: a chunk's jobs have theirs only in the group's list.
 type Commands map[string]*string
 
-// Want asks for the commands of a chunk's jobs, unless a label replaces them.
+// Want requests the commands of a chunk's jobs, unless a label replaces them.
 func (c Commands) Want(chunk *source.Chunk) {
 	if chunk == nil || chunk.Label != "" {
 		return

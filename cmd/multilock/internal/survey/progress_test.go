@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// listing is a source with a list and nothing else.
+// listing is a source that has only a list.
 type listing struct {
 	source.ManifestStore
 
@@ -52,6 +52,15 @@ func TestEachJobOfAListIsInOneState(t *testing.T) {
 			held: []string{"#jobs-9-16", "#jobs-7-8", "#jobs-1-8", "nightly"},
 			want: survey.Progress{Jobs: 30, Done: 6, Failed: 1, Retry: 1, Unknown: 4, Claimed: 6 + 2, Pending: 10},
 		},
+		"removed jobs": {
+			text: "#whole#chunks of 4\n" + strings.Repeat("x\ttrue\n\t\n", 15),
+			results: []multilock.Result{
+				chunk(1, 8, source.Chunk{Recorded: 2, Done: 1, Failed: 1, Returned: []source.Range{{From: 7, To: 8}}}),
+				chunk(9, 16, source.Chunk{Recorded: 1, Done: 1}), unreadable,
+			},
+			held: []string{"#jobs-9-16", "#jobs-7-8", "#jobs-30-30", "#jobs-31-40"},
+			want: survey.Progress{Jobs: 15, Done: 2, Failed: 1, Unknown: 2, Claimed: 3 + 1, Pending: 6},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := survey.OpenList(t.Context(), listing{text: c.text})
@@ -60,7 +69,7 @@ func TestEachJobOfAListIsInOneState(t *testing.T) {
 				list.Result(r)
 			}
 			for _, name := range c.held {
-				list.Held(name)
+				list.Held(name, 0)
 			}
 			require.Equal(t, &c.want, list.Progress())
 			require.Equal(t, &c.want, list.Progress(), "asked again")
@@ -70,7 +79,7 @@ func TestEachJobOfAListIsInOneState(t *testing.T) {
 	}
 }
 
-// Results are read in parallel, and the progress meanwhile.
+// Results are added concurrently, while the progress is read.
 func TestListIsForSeveralGoroutines(t *testing.T) {
 	list, err := survey.OpenList(t.Context(), listing{text: "#chunks of 4\n" + strings.Repeat("x\ttrue\n", 1010)})
 	require.NoError(t, err)
@@ -79,7 +88,7 @@ func TestListIsForSeveralGoroutines(t *testing.T) {
 		all.Go(func() {
 			for range 100 {
 				list.Result(chunk(1, 1, source.Chunk{Recorded: 1, Done: 1}))
-				list.Held("#jobs-1001-1010")
+				list.Held("#jobs-1001-1010", 0)
 				if list.Progress().Jobs != 1010 {
 					panic("the list has changed")
 				}
@@ -99,7 +108,31 @@ func TestGroupWithoutAList(t *testing.T) {
 		list, err := survey.OpenList(t.Context(), src)
 		require.NoError(t, err)
 		list.Result(multilock.Result{Name: "a", Start: time.Now()})
-		list.Held("a")
+		list.Held("a", 0)
 		require.Nil(t, list.Progress())
 	}
+}
+
+// The rate counts the time in which a host worked on the list, and not a night in which none did. The
+// remaining time is estimated while a host works on the list.
+func TestPaceOfAList(t *testing.T) {
+	list, err := survey.OpenList(t.Context(), listing{text: "#chunks of 4\n" + strings.Repeat("x\ttrue\n", 20) + strings.Repeat("x\tsleep 9\n", 20)})
+	require.NoError(t, err)
+	yesterday := time.Now().Add(-24 * time.Hour)
+	for i := range 2 { // two hosts at the same time
+		r := chunk(1+4*i, 4+4*i, source.Chunk{Recorded: 4, Done: 4, Attempts: 4, Ran: 40})
+		r.Start, r.Duration = yesterday, 40*time.Second
+		list.Result(r)
+	}
+	r := chunk(21, 24, source.Chunk{Recorded: 4, Done: 3, Failed: 1, Attempts: 4, Ran: 400})
+	r.Start, r.Duration = yesterday.Add(20*time.Second), 60*time.Second
+	list.Result(r)
+	p := list.Progress()
+	require.InDelta(t, 12.0/80, p.Rate, 0.001)
+	require.Zero(t, p.Left, "no host works on it")
+
+	list.Held("#jobs-9-12", 20*time.Second)
+	p = list.Progress()
+	require.InDelta(t, 12.0/100, p.Rate, 0.001)
+	require.InDelta(t, 100*(12*10+16*100)/(8*10+4*100), p.Left, 5)
 }

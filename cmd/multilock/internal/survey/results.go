@@ -1,5 +1,5 @@
-// Package survey reads a group's results and the progress of its list. All commands read them here,
-// so that their numbers agree.
+// Package survey reads a group's results and the progress of its list. All commands use it, so that their
+// numbers agree.
 package survey
 
 import (
@@ -13,14 +13,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Results reads the named results and passes them to each, from several goroutines. An unreadable
-// result becomes Foreign. A chunk's result is its summary, unless withJobs asks for its jobs as well.
+// Results reads the named results, and calls each from several goroutines. An unreadable result becomes
+// Foreign. For a chunk it reads the summary, and the jobs only if withJobs returns true. If withJobs is nil,
+// each result is read once, as a whole.
 func Results(ctx context.Context, src source.Ledger, names []string, withJobs func(multilock.Result) bool, each func(i int, r multilock.Result)) {
 	_ = parallel.Do(parallel.Requests, len(names), func(i int) error { // the callback returns no error
-		r, err := joblist.Summary(ctx, src, names[i])
-		if err == nil && r.Chunk != nil && withJobs(r) {
-			r, err = bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, names[i]) })
-		}
+		r, err := read(ctx, src, names[i], withJobs)
 		switch {
 		case errors.Is(err, multilock.ErrNoResult):
 			return nil
@@ -33,5 +31,22 @@ func Results(ctx context.Context, src source.Ledger, names []string, withJobs fu
 	})
 }
 
-// Summaries asks for no chunk's jobs.
+func read(ctx context.Context, src source.Ledger, name string, withJobs func(multilock.Result) bool) (multilock.Result, error) {
+	whole := func() (multilock.Result, error) {
+		return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, name) })
+	}
+	if withJobs == nil {
+		r, err := whole()
+		if err == nil && r.Foreign == "" || errors.Is(err, multilock.ErrNoResult) || !joblist.IsChunk(name) {
+			return r, err
+		}
+	}
+	r, err := joblist.Summary(ctx, src, name)
+	if err == nil && r.Chunk != nil && withJobs != nil && withJobs(r) {
+		return whole()
+	}
+	return r, err
+}
+
+// Summaries is a withJobs that requests no jobs.
 func Summaries(multilock.Result) bool { return false }

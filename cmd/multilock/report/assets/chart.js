@@ -50,7 +50,7 @@ function measure() {
   const pen = prepare(canvas, view.width, view.height);
   const widest = Math.max(...hosts.map((host) => pen.measureText(host.label).width), 30);
   view.left = Math.min(Math.ceil(widest) + 20, Math.max(view.width * 0.22, 76), 220);
-  if (view.width > 700) view.left = Math.max(view.left, 96);
+  view.left = Math.max(view.left, view.width > 700 ? 96 : 72);
 }
 
 function draw() {
@@ -167,7 +167,7 @@ function stripes(pen, state, x, y, width, height) {
   pen.strokeStyle = palette.back;
   pen.globalAlpha = 0.35;
   pen.lineWidth = 1.5;
-  const slants = { failed: 1, retry: 1, crashed: 2, lost: -1, interrupted: -1 }[state];
+  const slants = { failed: 1, retry: 1, dead: 2, lost: -1, interrupted: -1 }[state];
   if (slants) {
     pen.beginPath();
     for (let at = x - height - (x % 7); at < x + width + height; at += 7) {
@@ -185,8 +185,9 @@ function stripes(pen, state, x, y, width, height) {
 function label(pen, run, x, y, width, height) {
   if (width < 34) return;
   pen.font = SMALL;
-  const shown = fit(pen, run.job.name, width - 10, /\d$/.test(run.job.name));
-  if (shown.length > 3 || shown === run.job.name) {
+  const name = run.attempt > 1 ? `${run.job.name} (${run.attempt})` : run.job.name; // a retry
+  const shown = fit(pen, name, width - 10, /\d\)?$/.test(name));
+  if (shown.length > 3 || shown === name) {
     const wide = pen.measureText(shown).width;
     pen.fillStyle = palette[run.state];
     if (run.state !== "done") pen.fillRect(x + 2, y, wide + 6, height); // no stripes behind letters

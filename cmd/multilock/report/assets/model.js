@@ -5,11 +5,11 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const text = (i) => data.texts[i];
 
-const STATES = ["done", "released", "running", "failed", "crashed", "lost", "interrupted", "open", "retry", "unknown", "forgotten"];
-const TROUBLE = new Set(["failed", "crashed", "lost", "interrupted", "open", "retry", "unknown"]);
+const STATES = ["done", "released", "running", "failed", "dead", "lost", "interrupted", "open", "retry", "unknown", "deleted"];
+const TROUBLE = new Set(["failed", "dead", "lost", "interrupted", "open", "retry", "unknown"]);
 const WORDS = {
-  done: "done", released: "given back", running: "running", failed: "failed", crashed: "crashed", lost: "lock lost",
-  interrupted: "interrupted", open: "end unknown", retry: "to be retried", unknown: "unreadable", forgotten: "forgotten",
+  done: "done", released: "released", running: "running", failed: "failed", dead: "holder died", lost: "lock lost",
+  interrupted: "interrupted", open: "end unknown", retry: "to be retried", unknown: "unreadable", deleted: "deleted",
 };
 
 const jobs = data.jobs.map(([name, state, attempt, why, command, log, refused, missed], index) => ({

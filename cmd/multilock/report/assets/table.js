@@ -1,7 +1,7 @@
 // The list of jobs: searched, filtered and sorted; a part of it is in the page.
 const PAGE = 200;
 const list = { query: "", states: new Set(), host: "", sort: "state", down: false, shown: PAGE, hits: [] };
-const TROUBLE_FIRST = ["failed", "crashed", "lost", "unknown", "retry", "interrupted", "open", "running", "forgotten", "released", "done"];
+const TROUBLE_FIRST = ["failed", "dead", "lost", "unknown", "retry", "interrupted", "open", "running", "deleted", "released", "done"];
 
 jobs.forEach((job) => {
   job.last = job.runs[job.runs.length - 1] || null;
@@ -12,6 +12,19 @@ jobs.forEach((job) => {
   job.runs.forEach((run) => words.push(hosts[run.host].label, run.user, run.why, run.signal, run.broken ? `taken over ${run.broken.why}` : ""));
   job.words = words.join("\n").toLowerCase();
 });
+
+// failures are the rows above the list. The search finds what jobs have printed, too.
+const failures = [...document.querySelectorAll("#failures tr[data-job]")].map((row) => ({ row, job: jobs[Number(row.dataset.job)], tail: row.querySelector("pre") }));
+for (const { job, tail } of failures) if (tail) job.words += "\n" + tail.textContent.toLowerCase();
+
+function filterFailures() {
+  const hits = new Set(list.hits);
+  for (const { row, job } of failures) row.hidden = !hits.has(job);
+  for (const group of document.querySelectorAll("#failures .group")) {
+    group.hidden = !group.querySelector("tr[data-job]:not([hidden])");
+    if (list.query) group.open = true;
+  }
+}
 
 const byNumber = (a, b) => (a === null) - (b === null) || a - b;
 const byName = new Intl.Collator("en", { numeric: true });
@@ -33,6 +46,7 @@ function search() {
   list.hits.sort((a, b) => (list.down ? -1 : 1) * compare(a, b) || byName.compare(a.name, b.name) || a.index - b.index);
   list.shown = PAGE;
   fill();
+  filterFailures();
 }
 
 const body = document.querySelector("#jobs tbody");

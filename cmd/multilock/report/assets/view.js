@@ -75,9 +75,11 @@ function describe(run) {
   const close = element("button", { type: "button", className: "close", title: "Close (Esc)", onclick: () => { choose(null); canvas.focus(); } }, "×");
   close.setAttribute("aria-label", "Close");
   details.replaceChildren(close, element("h3", {}, foreign(job.name), ` — ${WORDS[job.state]}`), listOf([
-    ["Command", job.command], ["Why", job.why], ["Output", job.log], ["Refused", job.refused ? plural(job.refused, "time") : ""],
-    ["Missed", job.missed ? plural(job.missed, "tick") : ""],
+    ["Command", job.command], ["Why", job.why], ["Output", job.log], ["Not acquired", job.refused ? plural(job.refused, "time") : ""],
+    ["Missed ticks", job.missed ? plural(job.missed, "tick") : ""],
   ]));
+  const printed = failures.find((one) => one.job === job && one.tail);
+  if (printed) details.append(element("pre", { className: "tail" }, printed.tail.textContent));
   const most = 20, first = Math.max(Math.min(job.runs.indexOf(run) - most / 2, job.runs.length - most), 0);
   const some = job.runs.slice(first, first + most);
   if (some.length < job.runs.length) details.append(element("p", { className: "quiet small" }, `${plural(job.runs.length, "run")}, of which ${some.length} around the one chosen are shown`));
@@ -92,7 +94,7 @@ function factsOf(run, job) {
   return [
     ["Host", [hosts[run.host].label, by].filter(Boolean).join(", ")],
     ["Started", run.known ? moment(run.from) : "not written down"],
-    ["Ended", run.state === "running" || run.state === "crashed" ? "" : run.end === null ? "not written down" : moment(run.end)],
+    ["Ended", run.state === "running" || run.state === "dead" ? "" : run.end === null ? "not written down" : moment(run.end)],
     ["Took", duration(took(run))], ["Waited", run.waited >= 1 ? duration(run.waited) + " for the lock" : ""],
     ["Tick", run.tick === null ? "" : moment(run.tick) + (run.missed ? `, after ${plural(run.missed, "tick")} without a run` : "")],
     ["Fence", run.fence || ""], ["Command", run.command === job.command ? "" : run.command], ["Why", run.why === job.why && job.runs.length === 1 ? "" : run.why],

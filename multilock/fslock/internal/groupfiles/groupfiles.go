@@ -13,10 +13,10 @@ import (
 // Root is the directory in .multilock that has one directory for each group.
 const Root = "groups"
 
-// TrashPrefix is that of staged entries that are about to be removed.
+// TrashPrefix begins the names of staged entries that are about to be removed.
 const TrashPrefix = ".trash-"
 
-// Files are the files of a group in a base directory.
+// Files opens the files of a group in a base directory.
 type Files struct {
 	Base  *shareddir.Base
 	Group string
@@ -42,8 +42,8 @@ func (g Files) MakeRoot(open shareddir.Opener) (vfs.Dir, error) {
 	return shareddir.OpenDir(groups, g.Group, open)
 }
 
-// Find opens one of the group's directories, or with no name the one that they are in, if it
-// exists; vfs.Gone(err) otherwise.
+// Find opens one of the group's directories, or without a name their parent, if it exists; vfs.Gone(err)
+// otherwise.
 func (g Files) Find(name ...string) (vfs.Dir, error) {
 	return g.FindWith(vfs.Dir.OpenDir, append([]string{Root, g.Group}, name...)...)
 }
@@ -63,7 +63,7 @@ func (g Files) FindWith(open shareddir.Opener, path ...string) (vfs.Dir, error) 
 }
 
 // FindIn opens a directory of parent, if it exists. An NFS client may have cached that it does not:
-// fetching the parent's attributes ends that.
+// fetching the parent's attributes corrects that.
 func (g Files) FindIn(parent vfs.Dir, name string, open shareddir.Opener) (vfs.Dir, error) {
 	dir, err := open(parent, name)
 	if g.Base.Kind.Local || !vfs.Is(err, syscall.ENOENT) {
@@ -72,7 +72,7 @@ func (g Files) FindIn(parent vfs.Dir, name string, open shareddir.Opener) (vfs.D
 	return shareddir.Afresh(parent, name)
 }
 
-// Refresh makes an NFS client forget the names in a directory that has changed.
+// Refresh makes an NFS client drop its cached names of a directory that has changed.
 func (g Files) Refresh(dir vfs.Dir) error {
 	if g.Base.Kind.Local {
 		return nil
@@ -81,7 +81,7 @@ func (g Files) Refresh(dir vfs.Dir) error {
 	return err
 }
 
-// ErrAgain means that a step met a concurrent change, and is worth another try.
+// ErrAgain means that a step met a concurrent change, and should be repeated.
 var ErrAgain = errors.New("once more")
 
 // InRounds repeats a step that returns ErrAgain.
@@ -94,8 +94,8 @@ func InRounds(op, name string, step func() error) error {
 	return shareddir.OpError(op, name, errors.New("the group's files do not hold still: others change them all the time"))
 }
 
-// OpenIn opens a file in a directory, once more if the directory was removed or replaced since it
-// was opened.
+// OpenIn opens a file in a directory. It retries once if the directory was removed or replaced since it was
+// opened.
 func OpenIn(in *shareddir.Dir, open func(vfs.Dir) (vfs.File, error)) (dir *shareddir.Handle, f vfs.File, err error) {
 	for range 2 {
 		if dir, err = in.Use(); err != nil {
@@ -125,7 +125,7 @@ func Read(dir vfs.Dir, name string, most int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, int64(most)+1))
 }
 
-// IgnoreGone is nil for an entry that does not exist any more, where that is what was wanted.
+// IgnoreGone drops the error of an entry that no longer exists, where that is the aim.
 func IgnoreGone(err error) error {
 	if vfs.Gone(err) {
 		return nil

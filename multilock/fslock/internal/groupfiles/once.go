@@ -6,12 +6,12 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Once opens the files of a directory that are all read, each file once: hard links
-// cost their maker nothing, and would cost the reader the whole file for each name. A file
-// that has another name elsewhere, as a backup makes them (cp -al), is read.
+// Once opens the files of a directory, each file once: a hard link costs its creator nothing, but would
+// make the reader read the whole file for each name. A file with another name in another directory, such as
+// a backup by cp -al, is read.
 type Once map[inode]string
 
-// inode is a file that has several names. Its value in Once is the name it is read by.
+// inode is a file that has several names. Its value in Once is the name that it was opened by.
 type inode struct{ device, number uint64 }
 
 // SameFileError reports a further name of a file.

@@ -143,7 +143,7 @@ func (f *follower) drop(err error) error {
 }
 
 // check queues a file that has grown. It gets the size from the server, which makes an NFS client
-// forget its cached end of the file.
+// drop its cached end of the file.
 func (f *follower) check(name string) error {
 	if file := f.files[name]; file != nil {
 		if present, err := f.grown(file); present || err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Limits of what one command reads of a history, whatever was written there: of one file no more than
-// a host can write in a day, and of each day its share of the whole.
+// Limits of what one command reads of a history, whatever was written there: of one file no more than a
+// host can write in a day, and of each day its share of the total.
 const (
 	maxHistory      = 16 << 30  // some minutes
 	historyChunk    = 32 << 10  // read at a time
@@ -36,7 +36,7 @@ const (
 // Reasons to leave out a file.
 var (
 	errEndless = errors.New("there is no line of a history in it, or none any more; remove it, or move it away")
-	errTooLong = fmt.Errorf("only its first %d MiB are read; move it away", maxHistoryFile>>20)
+	errTooLong = fmt.Errorf("only %d MiB of it are read; move it away", maxHistoryFile>>20)
 )
 
 // leftOut reports whether an error is about one file only, so that the others can be read.
@@ -52,7 +52,7 @@ type followed struct {
 	size       int64 // when it was opened
 	read       int64
 	over       bool   // no more of it is read
-	rest       []byte // an incomplete last line
+	rest       []byte // an incomplete line: the last one, or reading backwards, the first one
 }
 
 func newFollowed(dir vfs.Dir, name string) *followed {
@@ -61,10 +61,14 @@ func newFollowed(dir vfs.Dir, name string) *followed {
 
 func (f *followed) open(once groupfiles.Once, dir vfs.Dir) error {
 	file, info, err := once.Open(dir, f.name)
-	if err == nil {
-		f.File, f.size = file, info.Size
+	if err != nil {
+		return err
 	}
-	return err
+	f.File = file
+	if f.read == 0 {
+		f.size = info.Size
+	}
+	return nil
 }
 
 // suspend closes the file. After open, reading continues where it was.
@@ -109,9 +113,38 @@ func (f *followed) next(since time.Time) (events []source.Event, more bool, err 
 	return events, n > 0 && err == nil, nil
 }
 
+// previous is next from the end of the file.
+func (f *followed) previous(since time.Time) (events []source.Event, more bool, err error) {
+	left := f.size - f.read
+	chunk := make([]byte, min(historyChunk, left), historyChunk+len(f.rest))
+	n, err := f.ReadAt(chunk, left-int64(len(chunk)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	f.read += int64(len(chunk))
+	data, begin := append(chunk[:n], f.rest...), 0
+	if more = f.read < f.size; more { // the first line is incomplete
+		if begin = bytes.IndexByte(data, '\n') + 1; begin == 0 {
+			begin = len(data)
+		}
+	}
+	f.rest = bytes.Clone(data[:begin])
+	switch events = eventsIn(data[begin:], since); {
+	case len(f.rest) > maxHistoryLine:
+		return events, false, errEndless
+	case f.read > maxHistoryFile:
+		return events, false, errTooLong
+	}
+	return events, more, nil
+
+}
+
 // eventsIn returns the readable events in lines of a history.
 func eventsIn(lines []byte, since time.Time) (events []source.Event) {
 	for line := range bytes.Lines(lines) {
+		if isBefore(line, since) {
+			continue
+		}
 		var e source.Event
 		if json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
 			e.Name = source.DecodeName(e.Name)
@@ -121,11 +154,34 @@ func eventsIn(lines []byte, since time.Time) (events []source.Event) {
 	return events
 }
 
+// isBefore reports whether a line is known to be older than since without decoding it, which takes
+// most of the time of reading a history.
+func isBefore(line []byte, since time.Time) bool {
+	text, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
+	if !ok || since.IsZero() {
+		return false
+	}
+	text, _, _ = bytes.Cut(text[:min(len(text), maxTimestamp)], []byte(`"`))
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	return err == nil && at.Before(since)
+}
+
+const maxTimestamp = 64
+
 // History implements source.Journal. It leaves out unreadable lines, such as one that a crash has
 // truncated. It reads one day after the other, and the files of a day together.
 func (h *Journal) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
-		if err := h.tell(ctx, since, yield); err != nil && !errors.Is(err, errEnough) {
+		if err := h.yieldEvents(ctx, since, false, yield); err != nil && !errors.Is(err, errEnough) {
+			yield(source.Event{}, shareddir.OpError("read the history", "", err))
+		}
+	}
+}
+
+// Latest implements source.RecentJournal.
+func (h *Journal) Latest(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
+	return func(yield func(source.Event, error) bool) {
+		if err := h.yieldEvents(ctx, since, true, yield); err != nil && !errors.Is(err, errEnough) {
 			yield(source.Event{}, shareddir.OpError("read the history", "", err))
 		}
 	}
@@ -134,7 +190,7 @@ func (h *Journal) History(ctx context.Context, since time.Time) iter.Seq2[source
 // errEnough means that the caller wants no more events.
 var errEnough = errors.New("no more events are wanted")
 
-func (h *Journal) tell(ctx context.Context, since time.Time, yield func(source.Event, error) bool) error {
+func (h *Journal) yieldEvents(ctx context.Context, since time.Time, backward bool, yield func(source.Event, error) bool) error {
 	dir, err := h.files.Find(dirName)
 	if err != nil {
 		return groupfiles.IgnoreGone(err)
@@ -148,10 +204,13 @@ func (h *Journal) tell(ctx context.Context, since time.Time, yield func(source.E
 		return groupfiles.IgnoreGone(err)
 	}
 	once, all, most := groupfiles.Once{}, slices.Collect(days(names)), budget.Of(ctx, h.ReadMost)
+	if backward {
+		slices.Reverse(all)
+	}
 	for n, day := range all {
 		share := most.Share(len(all) - n) // so that a day with too much does not hide others
-		files := &merged{dir: dir, since: since, yield: yield, once: once, brief: len(day) > maxHistoryOpen, budget: share}
-		err := files.tell(day)
+		files := &merged{dir: dir, since: since, backward: backward, yield: yield, once: once, brief: len(day) > maxHistoryOpen, budget: share}
+		err := files.yieldDay(day)
 		files.close()
 		if err != nil {
 			return err
@@ -191,19 +250,20 @@ func fewest(dir vfs.Dir, names []string) ([]string, error) {
 	if over <= 0 {
 		return names, nil
 	}
-	return names[over:], &source.LeftOutError{Part: dir.Path(), Why: fmt.Errorf("%d files of more than %d for a day; move away those that nobody needs", over, maxHistoryFiles)}
+	return names[over:], &source.LeftOutError{Part: dir.Path(), Why: fmt.Errorf("%d files of more than %d for a day; move unneeded files away", over, maxHistoryFiles)}
 }
 
 // merged is a heap of files that are read together, by the time of their next event. Of each file one
 // piece is in memory, sorted by time, because processes of one host do not always write in order.
 type merged struct {
-	dir    vfs.Dir
-	since  time.Time
-	yield  func(source.Event, error) bool
-	once   groupfiles.Once
-	brief  bool // there are many files: each is open only while a piece is read
-	budget *budget.Budget
-	files  []*begun
+	dir      vfs.Dir
+	since    time.Time
+	backward bool // from the latest event
+	yield    func(source.Event, error) bool
+	once     groupfiles.Once
+	brief    bool // there are many files: each is open only while a piece is read
+	budget   *budget.Budget
+	files    []*begun
 }
 
 type begun struct {
@@ -213,7 +273,11 @@ type begun struct {
 
 func (m *merged) Len() int { return len(m.files) }
 func (m *merged) Less(i, j int) bool {
-	return m.files[i].events[0].Time.Before(m.files[j].events[0].Time)
+	a, b := m.files[i].events[0].Time, m.files[j].events[0].Time
+	if m.backward {
+		a, b = b, a
+	}
+	return a.Before(b)
 }
 func (m *merged) Swap(i, j int) { m.files[i], m.files[j] = m.files[j], m.files[i] }
 func (m *merged) Push(file any) { m.files = append(m.files, file.(*begun)) }
@@ -229,8 +293,8 @@ func (m *merged) close() {
 	}
 }
 
-// tell yields the events of a day's files.
-func (m *merged) tell(names []string) error {
+// yieldDay yields the events of a day's files.
+func (m *merged) yieldDay(names []string) error {
 	day, _, _ := strings.Cut(names[0], ".")
 	names, left := fewest(m.dir, names)
 	if left != nil && !m.yield(source.Event{}, left) {
@@ -305,8 +369,11 @@ func (m *merged) piece(f *begun) ([]source.Event, error) {
 			return nil, err
 		}
 	}
-	before := f.read
-	events, more, err := f.next(m.since)
+	before, next := f.read, f.next
+	if m.backward {
+		next = f.previous
+	}
+	events, more, err := next(m.since)
 	m.budget.Spend(f.read - before)
 	switch {
 	case !more && err == nil:
@@ -318,5 +385,8 @@ func (m *merged) piece(f *begun) ([]source.Event, error) {
 		f.suspend()
 	}
 	slices.SortStableFunc(events, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
+	if m.backward {
+		slices.Reverse(events)
+	}
 	return events, err
 }

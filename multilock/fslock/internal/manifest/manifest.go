@@ -1,7 +1,7 @@
 // Package manifest keeps the manifest of a group: the file "list" in the directory
 // BASE/.multilock/groups/GROUP/manifest. The directory is prepared in staging and renamed to its place,
-// which succeeds only if there is none, or an empty one: so a manifest is there as a whole or not at
-// all, and is never replaced. Its sections are placed in the same way.
+// which succeeds only if that name is absent or an empty directory: so a manifest is there as a whole or
+// not at all, and is never replaced. Its sections are placed in the same way.
 package manifest
 
 import (
@@ -24,7 +24,7 @@ const (
 	File = "list"
 	// ProgressFile is the progress map beside the list.
 	ProgressFile = "board"
-	// Suffix is that of a staged manifest: being prepared, or taken away.
+	// Suffix ends the name of a staged manifest: being prepared, or retracted.
 	Suffix = ".manifest"
 )
 
@@ -56,10 +56,22 @@ func (m *Manifest) publish(manifest []byte) ([]byte, error) {
 	}
 	defer private.Close() //nolint:errcheck // a directory
 	current, err := m.list(private, dirName, manifest)
+	if err == nil {
+		current, err = m.newest(private, current)
+	}
 	if err == nil || !vfs.Gone(err) {
 		return current, manifestError("read the manifest", err)
 	}
 	return m.placeList(private, dirName, manifest)
+}
+
+// newest returns the beginning of what replaces the first list, or the first list.
+func (m *Manifest) newest(private vfs.Dir, first []byte) ([]byte, error) {
+	replaced, err := m.replacement(private)
+	if replaced == nil {
+		replaced = first
+	}
+	return replaced, err
 }
 
 // placeList stages a list and renames it to its place. Whatever the rename returns, the list that is
@@ -136,9 +148,9 @@ func (m *Manifest) settleList(parent vfs.Dir) error {
 	return parent.Sync()
 }
 
-// refusedList handles a rename that failed although there seems to be no list. An NFS client may have
-// cached that there is none: a mkdir, which is always sent, ends that. Or a crash has left an empty
-// directory, on a filesystem where a rename does not replace one.
+// refusedList handles a rename that failed although no list was found. An NFS client may have cached that
+// the list is absent: a mkdir, which is always sent, corrects that. Or a crash has left an empty directory,
+// on a filesystem where a rename does not replace one.
 func (m *Manifest) refusedList(parent vfs.Dir, name string, renamed error, list []byte) ([]byte, error) {
 	if !vfs.NotEmpty(renamed) && !vfs.Is(renamed, syscall.EPERM, syscall.EACCES, syscall.EBUSY) {
 		return nil, manifestError("publish the manifest", renamed)
@@ -157,8 +169,8 @@ func (m *Manifest) refusedList(parent vfs.Dir, name string, renamed error, list 
 	return current, manifestError("read the manifest", err)
 }
 
-// hasNoList reports whether what is in the place of a list has none, and was not replaced meanwhile:
-// other hosts may have placed and retracted theirs.
+// hasNoList reports whether the directory in the place of a list has no list, and was not replaced
+// meanwhile: other hosts may have placed and retracted lists.
 func (m *Manifest) hasNoList(parent vfs.Dir, name string) bool {
 	dir, err := parent.OpenDir(name)
 	if err != nil {

@@ -118,7 +118,7 @@ func (p *progressMap) Close() error {
 	}
 	p.closed = true
 	if p.out != nil {
-		_ = p.out.Close() // each byte was written for good
+		_ = p.out.Close() // each byte is on the server already
 		p.out = nil
 	}
 	return p.dir.Close()

@@ -76,6 +76,60 @@ func (m *Manifest) openSection(dir vfs.Dir, n int) (vfs.File, error) {
 	return m.openList(dir, sectionDir(n))
 }
 
+// lastWhole returns the last section that replaces those before it; 0 is the first list.
+func (m *Manifest) lastWhole(dir vfs.Dir) (last int, err error) {
+	for n := 1; ; n++ {
+		f, err := m.openSection(dir, n)
+		if vfs.Gone(err) {
+			return last, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		head := make([]byte, len(source.Whole))
+		if k, _ := f.ReadAt(head, 0); string(head[:k]) == source.Whole {
+			last = n
+		}
+		_ = f.Close()
+	}
+}
+
+// replacement returns the beginning of the section that replaces the manifest, nil if none does.
+func (m *Manifest) replacement(private vfs.Dir) ([]byte, error) {
+	dir, err := private.OpenDir(dirName)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	last, err := m.lastWhole(dir)
+	if err != nil || last == 0 {
+		return nil, err
+	}
+	f, err := m.openSection(dir, last)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	return io.ReadAll(io.LimitReader(f, manifestMore))
+}
+
+// Grown implements source.ManifestGrower.
+func (m *Manifest) Grown(_ context.Context, known int) (bool, error) {
+	dir, err := m.openManifestDir()
+	if err != nil {
+		return false, sectionError(groupfiles.IgnoreGone(err))
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, err := m.openSection(dir, known)
+	if err != nil {
+		return false, sectionError(groupfiles.IgnoreGone(err))
+	}
+	return true, f.Close()
+}
+
+// OnlyOurs implements source.ManifestGrower.
+func (m *Manifest) OnlyOurs() bool { return m.files.Base.OnlyOurs() }
+
 // sections reads a manifest with its sections, up to a number of bytes in all.
 func (m *Manifest) sections(dir vfs.Dir, most int) (sections [][]byte, err error) {
 	for {
@@ -160,7 +214,10 @@ func (m *Manifest) OpenManifest(context.Context) (io.ReadCloser, error) {
 		return nil, sectionError(err)
 	}
 	r := &manifestReader{manifest: m, dir: dir}
-	if r.f, err = m.openSection(dir, 0); err != nil {
+	if r.n, err = m.lastWhole(dir); err == nil {
+		r.f, err = m.openSection(dir, r.n)
+	}
+	if err != nil {
 		_ = dir.Close()
 		return nil, sectionError(err)
 	}
