@@ -215,7 +215,7 @@ func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
 	if len(b.opt.Members) > 0 {
 		return true, progress, nil
 	}
-	open, err = bounded.Call(ctx, b.src.Vacant)
+	open, err = bounded.Change(ctx, b.src.Vacant)
 	return open, progress, err
 }
 
@@ -230,7 +230,7 @@ func (b *Barrier) complete() bool {
 // settled.
 func (b *Barrier) vacant(ctx context.Context) (bool, error) {
 	settled := time.Since(b.start) >= b.opt.Settle // measured before the request
-	vacant, err := bounded.Call(ctx, b.src.Vacant)
+	vacant, err := bounded.Change(ctx, b.src.Vacant)
 	if err != nil {
 		return false, err
 	}

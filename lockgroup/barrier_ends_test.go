@@ -284,3 +284,34 @@ func (s silentHistory) Next(context.Context) ([]source.Event, error) {
 }
 
 func (s silentHistory) Close() error { return nil }
+
+// A barrier whose time is over does not leave behind the directory with which it asks whether the group exists.
+// Rule: barrier-ends
+func TestBarrierFinishesAskingWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowVacant{Place: grouptest.NewPlace()}
+		slow.Hold("a", grouptest.Alive("node1"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		barrier, err := lockgroup.NewBarrier(slow, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		_, err = barrier.Wait(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, slow.begun, slow.finished)
+		require.Positive(t, slow.finished)
+	})
+}
+
+// slowVacant is a place where Vacant creates something, and removes it after a while.
+type slowVacant struct {
+	*grouptest.Place
+	begun, finished int
+}
+
+func (s *slowVacant) Vacant(ctx context.Context) (bool, error) {
+	s.begun++
+	time.Sleep([]time.Duration{700 * time.Millisecond, 1200 * time.Millisecond, 0}[min(s.begun, 3)-1])
+	vacant, err := s.Place.Vacant(ctx)
+	s.finished++
+	return vacant, err
+}

@@ -3,7 +3,6 @@ package multilock
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
@@ -16,14 +15,10 @@ type hungError struct{ cause error }
 func (e *hungError) Error() string { return e.cause.Error() + ", while the lock source did not answer" }
 func (e *hungError) Unwrap() error { return e.cause }
 
-// settling is how much longer a call may take after its context has ended. Nearly every call returns within
-// it, and leaves nothing to undo in a process that may be about to exit.
-const settling = time.Second
-
 // within calls f, and returns soon after ctx ends even if f hangs. In that case it passes the eventual
 // result of f to late, which undoes it.
 func within[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
-	value, hung, err := bounded.Within(ctx, settling, f, late)
+	value, hung, err := bounded.Within(ctx, bounded.Settling, f, late)
 	if hung {
 		err = &hungError{err}
 	}

@@ -6,10 +6,20 @@ import (
 	"time"
 )
 
-// Call calls f, which must not change anything, and returns context.Cause(ctx) soon after ctx ends even
-// if f hangs. The result of f is dropped then.
+// Settling is how much longer a call that changes something may take after its context has ended. Nearly
+// every call returns within it, and leaves nothing half done in a process that may be about to exit.
+const Settling = time.Second
+
+// Call calls f and returns context.Cause(ctx) as soon as ctx ends, even if f hangs. The result of f is
+// dropped then, and what f changes may be left half done: see Change.
 func Call[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	value, _, err := Within(ctx, 0, func() (T, error) { return f(ctx) }, func(T, error) {})
+	return value, err
+}
+
+// Change is Call for a function that must not stop halfway: it gives f the settling time.
+func Change[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	value, _, err := Within(ctx, Settling, func() (T, error) { return f(ctx) }, func(T, error) {})
 	return value, err
 }
 
