@@ -48,7 +48,7 @@ func TestBatchReplacesAList(t *testing.T) {
 	got = s.run("batch", "-j4", "--replace", list)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, "list replaced: "+changes)
-	require.Regexp(t, `^61 jobs: 61 done, 56 before, 5 run here, `, got.stdout)
+	require.Regexp(t, `^61 jobs: 61 done, 56 ended earlier, 5 run here, `, got.stdout)
 	require.Regexp(t, "(?s)^small.*attempt 1.*large\n$", s.logOf("job22"))
 	text, err := os.ReadFile(ran)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestBatchReplacesAList(t *testing.T) {
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, `job 8 is "job07\tM=large; echo 07`)
 	for _, again := range [][]string{{"batch", list}, {"batch", "--replace", list}} {
-		require.Contains(t, s.must(again...), "61 jobs: 61 done, 61 before")
+		require.Contains(t, s.must(again...), "61 jobs: 61 done, 61 ended earlier")
 	}
 	require.Contains(t, s.must("status"), "61 of 61 jobs")
 	require.Contains(t, s.must("status", "--results"), "M=large")
@@ -80,7 +80,7 @@ func TestBatchReplacesWhatIsDone(t *testing.T) {
 	}
 	got := s.run("batch", "--replace", "--redo", "2", "--redo", "3", list)
 	require.Contains(t, got.stderr, "list replaced: 1 command changed, 2 to run again, 2 unchanged")
-	require.Contains(t, got.stdout, "3 done, 1 before, 2 run here")
+	require.Contains(t, got.stdout, "3 done, 1 ended earlier, 2 run here")
 	require.Equal(t, 125, s.run("batch", "--replace", "--redo", "4", list).code)
 	require.Contains(t, s.run("batch", "--redo", "2", list).stderr, "needs --replace")
 	require.Contains(t, s.run("batch", "--add", "--replace", list).stderr, "cannot be used together")

@@ -25,7 +25,7 @@ func TestLostOutput(t *testing.T) {
 	list := s.list("a\techo ran >>"+filepath.Join(logs, "ran")+"; echo a lot", "b\techo fine")
 	args := []string{"batch", "--logs", logs, "--retries", "3", list}
 	for _, summary := range []string{
-		"2 jobs: 2 done, 1 with incomplete output, 2 run here, in ", "2 jobs: 2 done, 1 with incomplete output, 2 before, in ",
+		"2 jobs: 2 done, 1 with incomplete output, 2 run here, in ", "2 jobs: 2 done, 1 with incomplete output, 2 ended earlier, in ",
 	} {
 		got := s.run(args...)
 		require.Equal(t, 1, got.code, got.stderr)

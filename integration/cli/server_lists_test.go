@@ -31,7 +31,7 @@ func TestListsOnServers(t *testing.T) {
 			require.Contains(t, s.must("clean", "-g", "G", "--results", "3"), "deleted the result of 3")
 			require.Contains(t, s.must("status", "-g", "G"), "7 of 8 jobs done (87 % ended), 1 pending")
 			got = s.run("-g", "G", "batch", list)
-			require.Contains(t, got.stdout, "7 before, 1 run here")
+			require.Contains(t, got.stdout, "7 ended earlier, 1 run here")
 			require.Contains(t, s.must("clean", "-g", "G", "--results"), "deleted the results of jobs 1 to 8")
 			got = s.run("-g", "G", "batch", list)
 			require.Contains(t, got.stdout, "8 jobs: 7 done, 1 failed, 8 run here")

@@ -33,7 +33,7 @@ func cluster() []scene {
 		}},
 		{has: "--replace --dry-run", play: commands{
 			before: `printf 'one\ttrue\ntwo\tfalse\n' >jobs.txt; ! multilock -d /shared -g convert batch -q jobs.txt; printf 'one\ttrue\ntwo\ttrue\n' >jobs.txt`,
-			says:   map[string]string{"--dry-run": "two +would run, changed", "--replace jobs.txt": "2 jobs: 2 done, 1 before"},
+			says:   map[string]string{"--dry-run": "two +would run, changed", "--replace jobs.txt": "2 jobs: 2 done, 1 ended earlier"},
 		}.play},
 		{has: "doctor --join", play: commands{hosts: true, before: convert, says: map[string]string{"doctor": "join: 3 participants"}}.play},
 		{has: "ok       host: node2", play: notCommands("it is what doctor prints")},

@@ -181,6 +181,6 @@ func (v batchView) groups() (lines []string) {
 func (v batchView) summary() string {
 	sum := fmt.Sprintf("%s: %d done", plural(v.Total, "job"), v.Done) +
 		show.Some(v.Failed, "failed") + show.Some(len(v.OutputLost), "with incomplete output") + show.Some(v.Unfinished, "left") +
-		show.Some(v.LocksBroken, "taken over") + show.Some(v.EndedBefore, "before") + show.Some(v.RunHere, "run here")
+		show.Some(v.LocksBroken, "taken over") + show.Some(v.EndedBefore, "ended earlier") + show.Some(v.RunHere, "run here")
 	return fmt.Sprintf("%s, in %s", sum, console.Short(time.Duration(v.Duration*float64(time.Second))))
 }

@@ -68,7 +68,7 @@ func amountOf(p batch.Progress, e estimate.Estimate, elapsed time.Duration) amou
 	}
 	a.details = append(a.details, counts(p.Elsewhere, "held elsewhere")...)
 	a.details = append(a.details, counts(p.TakenOver, "taken over")...)
-	a.details = append(a.details, counts(p.Before, "done before")...)
+	a.details = append(a.details, counts(p.Before, "ended earlier")...)
 	return a
 }
 

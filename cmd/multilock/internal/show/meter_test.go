@@ -17,12 +17,12 @@ func TestLineOfABatch(t *testing.T) {
 	a := amountOf(batch.Progress{
 		Total: 1200, Done: 512, Failed: 3, Before: 200, Running: 16, Elsewhere: 64, TakenOver: 1,
 	}, estimate.Estimate{Done: 315 * time.Minute, Left: 685 * time.Minute}, 10*time.Minute)
-	full := "(515/1200) 3 failed, 0.525 jobs/s, about 22m00s left, 16 running here, 64 held elsewhere, 1 taken over, 200 done before"
+	full := "(515/1200) 3 failed, 0.525 jobs/s, about 22m00s left, 16 running here, 64 held elsewhere, 1 taken over, 200 ended earlier"
 	for columns, want := range map[int]string{
 		200: "[##########..............] " + full,
-		135: "[#####.......] " + full,
-		125: full,
-		119: strings.TrimSuffix(full, ", 200 done before"),
+		137: "[#####.......] " + full,
+		127: full,
+		119: strings.TrimSuffix(full, ", 200 ended earlier"),
 		100: "(515/1200) 3 failed, 0.525 jobs/s, about 22m00s left, 16 running here, 64 held elsewhere",
 		60:  "(515/1200) 3 failed, 0.525 jobs/s, about 22m00s left",
 		40:  "(515/1200) 3 failed, 0.525 jobs/s",
