@@ -65,7 +65,7 @@ func (o *batchOptions) retryCommand(e *Env, src *place.Source) string {
 }
 
 // isTransient reports whether a file cannot be read a second time: the standard input, or the pipe
-// of a shell's <(...).
+// of a shell's <(...). Files in the memory filesystem /dev/shm stay.
 func isTransient(file string) bool {
-	return file == "-" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/")
+	return file == "-" || strings.HasPrefix(file, "/dev/") && !strings.HasPrefix(file, "/dev/shm/") || strings.HasPrefix(file, "/proc/")
 }
