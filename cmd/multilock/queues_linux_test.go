@@ -25,6 +25,8 @@ func TestQueuesAreSeenAndCleared(t *testing.T) {
 	require.NotContains(t, s.must("status", "y"), "in line")
 	require.NotContains(t, s.run("doctor").stdout, "seem to be dead")
 
+	waiting[1].Signal(syscall.SIGSTOP) // or it would soon remove the other's ticket
+	s.eventually("the second waiter is stopped", func() bool { return stopped(waiting[1].PID()) })
 	waiting[0].Signal(syscall.SIGKILL)
 	waiting[0].wait()
 	require.Regexp(t, fmt.Sprintf(`(?m)^queued for x: 1, 1 dead or without heartbeat; first is \S+ pid %d `, waiting[1].PID()), s.must("status"))
