@@ -27,7 +27,11 @@ func TestWaitStopsAtAFailure(t *testing.T) {
 			t.Parallel()
 			s := newStation(t)
 			got := s.script("sh", fmt.Sprintf(`
-				for i in 1 2 3; do multilock run %s -n job$i -- sh -c "sleep 0.$i; exit $((i == 2 ? 3 : 0))" & done
+				for i in 1 2 3; do
+					multilock run %s -n job$i -- sh -c "echo >>begun; until test -e go; do sleep 0.05; done; exit $((i == 2 ? 3 : 0))" &
+				done
+				until test -e begun && test "$(wc -l <begun)" -eq 3; do sleep 0.05; done
+				{ sleep 0.5; touch go; } &
 				multilock wait && echo next-step
 				echo "code $?"`, options))
 			require.Equal(t, "code 1\n", got.stdout)
