@@ -63,10 +63,11 @@ func TestHookOfASuccess(t *testing.T) {
 	told := h.told("success")
 	for _, line := range []string{
 		"MULTILOCK_EVENT=success", "MULTILOCK_NAME=x", "MULTILOCK_GROUP=.locks", "MULTILOCK_EXIT=0", "MULTILOCK_JOB_EXIT=0",
-		"MULTILOCK_DURATION=0", "MULTILOCK_FENCE=1", "MULTILOCK_COMMAND=echo hello", "MULTILOCK_WHY=",
+		"MULTILOCK_FENCE=1", "MULTILOCK_COMMAND=echo hello", "MULTILOCK_WHY=",
 	} {
 		require.Contains(t, told, line+"\n")
 	}
+	require.Regexp(t, `(?m)^MULTILOCK_DURATION=\d+$`, told)
 	require.Regexp(t, `(?m)^MULTILOCK_HOLDER=\S+ pid \d+`, told)
 	require.NotContains(t, told, "MULTILOCK_TOKEN")
 }

@@ -60,7 +60,7 @@ func TestProbeWithoutProof(t *testing.T) {
 			t.Parallel()
 			s := newStation(t)
 			s.crashed("x")
-			cmd := s.host("beta").on("run", "-n", "x", "--probe", probe, "--wait", "5s", "--", "hostname")
+			cmd := s.host("beta").on("run", "-n", "x", "--probe", probe, "--wait", "10s", "--", "hostname")
 			cmd.Env = append(cmd.Env, slurm(t, "RUNNING"))
 			got := s.finish(cmd)
 			require.Equal(t, 124, got.code, got.stderr)

@@ -47,7 +47,7 @@ func TestQuietSuccessKeepsTheOrder(t *testing.T) {
 func TestQuietSuccessOfOtherEnds(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	long := s.run("run", "--quiet-success", "-n", "long", "--max-runtime", "200ms", "--", "sh", "-c", "echo begun; exec sleep 1000")
+	long := s.run("run", "--quiet-success", "-n", "long", "--max-runtime", ample, "--", "sh", "-c", "echo begun; exec sleep 1000")
 	require.Equal(t, 124, long.code)
 	require.Equal(t, "begun\n", long.stdout)
 

@@ -235,6 +235,9 @@ func TestJobWithoutSlotsHasNoNumber(t *testing.T) {
 	require.NotContains(t, s.must("run", "--", "env"), "MULTILOCK_SLOT")
 }
 
+// ample is a --max-runtime within which a job prints its first line or sets its traps even on a busy machine.
+const ample = "3s"
+
 // stubborn is a job with a grandchild, both of which ignore SIGTERM. If one survived, the test would hang on
 // its output.
 var stubborn = []string{"--", "sh", "-c", `trap "" TERM; (sleep 1000; true) & echo ready; wait; sleep 1000`}
@@ -242,9 +245,9 @@ var stubborn = []string{"--", "sh", "-c", `trap "" TERM; (sleep 1000; true) & ec
 func TestMaxRuntimeEndsTheWholeTree(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	got := s.run(append([]string{"run", "-n", "x", "--max-runtime", "200ms", "--grace", "50ms"}, stubborn...)...)
+	got := s.run(append([]string{"run", "-n", "x", "--max-runtime", ample, "--grace", "50ms"}, stubborn...)...)
 	require.Equal(t, 124, got.code)
-	require.Contains(t, got.stderr, "the job has run for 200ms, the limit of --max-runtime; ending it")
+	require.Contains(t, got.stderr, "the job has run for "+ample+", the limit of --max-runtime; ending it")
 	require.Equal(t, "free", s.lock("x").State)
 	last := s.history("x")[1]
 	require.Equal(t, [2]int{124, 137}, [2]int{*last.Exit, *last.JobExit})
@@ -256,7 +259,7 @@ func TestMaxRuntimeEndsTheWholeTree(t *testing.T) {
 func TestExitCodeOfARunIsRecorded(t *testing.T) {
 	t.Parallel()
 	const obedient = `trap "exit 0" TERM; sleep 1000 & wait`
-	limit := []string{"--max-runtime", "100ms"}
+	limit := []string{"--max-runtime", ample}
 	for name, c := range map[string]struct {
 		options []string
 		command string
@@ -303,7 +306,7 @@ func TestExitCodeOfARunIsRecorded(t *testing.T) {
 func TestMaxRuntimeAsksBeforeItKills(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	got := s.run("run", "--max-runtime", "200ms", "--grace", "1h", "--", "sh", "-c", `trap "echo asked; kill -9 \$! 2>/dev/null; exit 5" TERM; sleep 1000 & wait`)
+	got := s.run("run", "--max-runtime", ample, "--grace", "1h", "--", "sh", "-c", `trap "echo asked; kill -9 \$! 2>/dev/null; exit 5" TERM; sleep 1000 & wait`)
 	require.Equal(t, 124, got.code, "the limit, whatever the job says to it")
 	require.Equal(t, "asked\n", got.stdout)
 }
@@ -394,7 +397,7 @@ func TestOnLostIgnore(t *testing.T) {
 func TestOnLostIgnoreStillHasALimit(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	args := []string{"run", "-n", "x", "--ttl", "1s", "--on-lost", "ignore", "--max-runtime", "1s", "--grace", "50ms"}
+	args := []string{"run", "-n", "x", "--ttl", "1s", "--on-lost", "ignore", "--max-runtime", ample, "--grace", "50ms"}
 	job := s.start(append(args, stubborn...)...)
 	job.Expect("ready")
 	require.NoError(t, os.RemoveAll(filepath.Join(s.base, ".locks", "x")))
@@ -406,7 +409,7 @@ func TestOnLostIgnoreStillHasALimit(t *testing.T) {
 func TestLostInTheGraceOfMaxRuntime(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	job := s.start(append([]string{"run", "-n", "x", "--ttl", "2s", "--max-runtime", "200ms", "--grace", "1h"}, stubborn...)...)
+	job := s.start(append([]string{"run", "-n", "x", "--ttl", "5s", "--max-runtime", ample, "--grace", "1h"}, stubborn...)...)
 	job.Expect("ready")
 	job.Err.Expect(t, "the limit of --max-runtime")
 	s.breakUnder("x")

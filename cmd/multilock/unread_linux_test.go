@@ -54,8 +54,8 @@ func TestRunWhoseMessagesNobodyReads(t *testing.T) {
 		meet    func(s *station, r *running)
 		code    int
 	}{
-		"over its limit": {[]string{"--max-runtime", "200ms", "--grace", "50ms"}, func(*station, *running) {}, 124},
-		"lost":           {[]string{"--ttl", "1s"}, func(s *station, _ *running) { s.breakUnder("x") }, 122},
+		"over its limit": {[]string{"--max-runtime", ample, "--grace", "50ms"}, func(*station, *running) {}, 124},
+		"lost":           {[]string{"--ttl", "3s"}, func(s *station, _ *running) { s.breakUnder("x") }, 122},
 		"told to end":    {[]string{"--once", "-v"}, func(_ *station, r *running) { r.Signal(syscall.SIGTERM) }, 143},
 		"done":           {[]string{"-v", "--json"}, func(_ *station, r *running) { _ = r.In.Close() }, 0},
 	} {
@@ -95,7 +95,7 @@ func TestBatchWhoseMessagesNobodyReads(t *testing.T) {
 			if name == "a lost lock" {
 				lines[0] = "a\ttest -e " + dir + "/a || { " + strings.TrimPrefix(lines[0], "a\t") + "; }"
 			}
-			r := s.startUnread("batch", "-j2", "--ttl", "1s", "-v", s.list(lines...))
+			r := s.startUnread("batch", "-j2", "--ttl", "3s", "-v", s.list(lines...))
 			s.eventuallyThere(dir, "a", "b")
 			one.meet(s, r, dir)
 			require.Equal(t, one.code, r.wait().code)

@@ -131,7 +131,7 @@ func runUnkillable(t *testing.T, options ...string) (s *station, got ended, surv
 	}
 	setpriv := setuidCopy(t, "setpriv")
 	s = &station{t: t, base: forAll(t), env: []string{"MULTILOCK_TRUST=any"}}
-	cmd := s.command(slices.Concat([]string{"run", "-n", "x", "--max-runtime", "500ms", "--grace", "50ms"}, options, []string{"--", "sh", "-c",
+	cmd := s.command(slices.Concat([]string{"run", "-n", "x", "--max-runtime", ample, "--grace", "50ms"}, options, []string{"--", "sh", "-c",
 		setpriv + ` --reuid 0 sleep 1000 > /dev/null 2>&1 & echo $! >> pids; wait`})...)
 	cmd.Dir = forAll(t)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
