@@ -102,11 +102,11 @@ func TestReleaseLeavesOthersAlone(t *testing.T) {
 func TestKeeperRenews(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	a := s.acquire(s.owner(), "-n", "x", "--ttl", "700ms")
+	a := s.acquire(s.owner(), "-n", "x", "--ttl", "2s")
 	s.eventually("the lock is older than two TTLs", func() bool {
 		l := s.lock("x")
 		require.Equal(t, a.Token, l.Token, l.Why)
-		return l.Age != nil && *l.Age > 1.4
+		return l.Age != nil && *l.Age > 4
 	})
 	require.Equal(t, 121, s.run("run", "-n", "x", "--", "true").code)
 }

@@ -58,7 +58,7 @@ func TestBatchSurvivesHost(t *testing.T) {
 	s, w := newStation(t), newWitness(t)
 	lines, proceed := stallingJobs(t, w)
 	list := s.list(lines...)
-	args := []string{"batch", "-j4", "--ttl", "2s", "--json", list}
+	args := []string{"batch", "-j4", "--ttl", "5s", "--json", list}
 	alpha := begin(t, s.host("alpha").on(args...))
 	s.eventually("four jobs of alpha stall", func() bool { return stalling(t, proceed) == 4 })
 	s.eventually("what has ended is recorded", func() bool { return len(s.committed()) == len(w.ran())-4 })

@@ -71,7 +71,7 @@ func TestLooksInADirectoryLikeTmp(t *testing.T) {
 
 	other := newStation(t) // this run creates the directory, and holds its lock for a while
 	require.NoError(t, os.Chmod(other.base, 0o777|fs.ModeSticky))
-	holder := other.hold("x", "--ttl", "1s")
+	holder := other.hold("x", "--ttl", "3s")
 	require.Equal(t, 121, other.run("run", "-n", "x", "--", "true").code)
 	time.Sleep(2 * time.Second) // the holder maintains its base meanwhile
 	require.Zero(t, holder.end().code)

@@ -148,7 +148,7 @@ func TestOnceOutOfTime(t *testing.T) {
 func TestOnceLost(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	job := s.hold("x", "--once", "--ttl", "1s")
+	job := s.hold("x", "--once", "--ttl", "3s")
 	s.must("break", "x", "--force", "--now")
 	got := job.wait()
 	require.Equal(t, 122, got.code)
@@ -174,7 +174,7 @@ func TestResultThatCannotBeRecorded(t *testing.T) {
 func TestLostAfterTheResult(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	job := s.start("run", "-n", "x", "--once", "--ttl", "1s", "--min-hold", "1h", "--", "sh", "-c", "exit 7")
+	job := s.start("run", "-n", "x", "--once", "--ttl", "3s", "--min-hold", "1h", "--", "sh", "-c", "exit 7")
 	s.eventually("the result is recorded", func() bool { return s.result("x").State == "failed" })
 	require.Equal(t, "held", s.lock("x").State)
 	s.must("break", "x", "--force", "--now")
