@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	limit = time.Minute // for what would otherwise hang
+	limit = 5 * time.Minute // for what would otherwise hang: a guide's program is compiled, on a busy machine
 	poll  = 50 * time.Millisecond
 	// ran has a line for each call of a program that a guide supposes you to have.
 	ran = "/var/tmp/ran"

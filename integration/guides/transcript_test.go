@@ -101,9 +101,18 @@ func newShell(t *testing.T, starter ...string) *shell {
 	return &shell{t, in, bufio.NewReader(out)}
 }
 
+// started matches a command that leaves a holder in the background.
+var started = regexp.MustCompile(`[^&]& sleep [0-9.]+$`) //nolint:gochecknoglobals // a constant
+
+// untilHeld ends when a lock is held. On a busy machine, that takes longer than the sleep of a transcript.
+const untilHeld = `; until find /shared ! -path '*/.multilock/*' -name '*.locked' 2>/dev/null | grep -q .; do sleep 0.1; done`
+
 // typeIn types a command, and returns what is printed until the shell reads the next one.
 func (s *shell) typeIn(command string) string {
 	s.t.Helper()
+	if started.MatchString(command) {
+		command += untilHeld
+	}
 	_, err := io.WriteString(s.in, command+"\nprintf '\\036'\n")
 	require.NoError(s.t, err)
 	printed, err := s.out.ReadString(mark[0])
