@@ -315,3 +315,24 @@ func (s *slowVacant) Vacant(ctx context.Context) (bool, error) {
 	s.finished++
 	return vacant, err
 }
+
+// A run whose time is over while it reads the server's clock does not leave behind the directory with which it does so.
+// Rule: none (time limits)
+func TestPlanFinishesReadingTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		now, err := lockgroup.Plan{Every: lockgroup.EverySpan(time.Hour)}.Now(ctx, slowClock{grouptest.NewPlace()})
+		require.NoError(t, err)
+		require.Equal(t, start.Add(1500*time.Millisecond), now)
+	})
+}
+
+// slowClock is a place whose clock is slow to answer.
+type slowClock struct{ *grouptest.Place }
+
+func (slowClock) Now(context.Context) (time.Time, error) {
+	time.Sleep(1500 * time.Millisecond)
+	return time.Now(), nil
+}

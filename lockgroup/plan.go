@@ -75,7 +75,7 @@ func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) 
 	if !ok {
 		return time.Time{}, fmt.Errorf("a job for every tick: %w: the source has no clock", multilock.ErrUnsupported)
 	}
-	return bounded.Call(ctx, clock.Now)
+	return bounded.Change(ctx, clock.Now)
 }
 
 // Next decides what to do at a time of the source's clock, given the last committed result, which may

@@ -182,7 +182,7 @@ func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Tim
 	if !ok || len(w.held) == 0 && !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
 		return time.Now()
 	}
-	now, err := bounded.Call(ctx, clock.Now)
+	now, err := bounded.Change(ctx, clock.Now)
 	w.ownClock = err != nil
 	if w.ownClock && !errors.Is(err, fs.ErrPermission) {
 		w.misses("the clock of the file server cannot be read, this host's clock is used: %v", err)

@@ -56,7 +56,7 @@ func (h *host) measureClock(ctx context.Context) error {
 		return nil
 	}
 	before := time.Now()
-	now, err := bounded.Call(ctx, keeper.Now)
+	now, err := bounded.Change(ctx, keeper.Now)
 	if err != nil {
 		return context.Cause(ctx)
 	}
