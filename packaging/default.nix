@@ -6,14 +6,14 @@ let
     aarch64-linux = { name = "linux-arm64"; sha256 = "@SHA_linux-arm64@"; };
     aarch64-darwin = { name = "darwin-arm64"; sha256 = "@SHA_darwin-arm64@"; };
   };
-  here = systems.${stdenvNoCC.hostPlatform.system};
+  release = systems.${stdenvNoCC.hostPlatform.system};
 in
 stdenvNoCC.mkDerivation rec {
   pname = "multilock";
   version = "@VERSION@";
   src = fetchurl {
-    url = "https://github.com/multilock/go/releases/download/v${version}/multilock-${version}-${here.name}.tar.gz";
-    inherit (here) sha256;
+    url = "https://github.com/multilock/go/releases/download/v${version}/multilock-${version}-${release.name}.tar.gz";
+    inherit (release) sha256;
   };
   dontBuild = true;
   installPhase = ''
@@ -22,7 +22,7 @@ stdenvNoCC.mkDerivation rec {
     cp -r man $out/share
   '';
   meta = {
-    description = "Lock and job runner for clusters whose hosts share nothing but a filesystem";
+    description = "Lock and job runner for clusters whose hosts share only a filesystem";
     homepage = "https://github.com/multilock/go";
     license = lib.licenses.asl20;
     mainProgram = "multilock";

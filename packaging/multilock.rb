@@ -1,6 +1,6 @@
 # Homebrew: Formula/multilock.rb
 class Multilock < Formula
-  desc "Lock and job runner for clusters whose hosts share nothing but a filesystem"
+  desc "Lock and job runner for clusters whose hosts share only a filesystem"
   homepage "https://github.com/multilock/go"
   version "@VERSION@"
   license "Apache-2.0"

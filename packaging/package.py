@@ -12,17 +12,17 @@ _systems = {
 
 
 class Multilock(Package):
-    """A lock and job runner for clusters whose hosts share nothing but a filesystem."""
+    """A lock and job runner for clusters whose hosts share only a filesystem."""
 
     homepage = "https://github.com/multilock/go"
     license("Apache-2.0")
 
-    _here = _systems.get((platform.system(), platform.machine()))
-    if _here:
+    _release = _systems.get((platform.system(), platform.machine()))
+    if _release:
         version(
             "@VERSION@",
-            sha256=_here[1],
-            url=f"https://github.com/multilock/go/releases/download/v@VERSION@/multilock-@VERSION@-{_here[0]}.tar.gz",
+            sha256=_release[1],
+            url=f"https://github.com/multilock/go/releases/download/v@VERSION@/multilock-@VERSION@-{_release[0]}.tar.gz",
         )
 
     def install(self, spec, prefix):
