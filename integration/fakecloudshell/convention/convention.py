@@ -1,25 +1,26 @@
-"""A client that takes the reservation mutex as its convention says, mistakes included.
+"""A client that uses the reservation mutex according to its convention, including the convention's bugs.
 
-It talks to the server as the Python clients of CloudShell do: --client 9.3 closes
-each connection and sends nothing twice; --client 2024.1 keeps the connection, sends
-a request that got no answer up to three times, and logs on again after HTTP 401.
+It behaves like the Python clients of CloudShell: --client 9.3 opens a connection
+for each request, and never retries; --client 2024.1 keeps the connection, sends a
+request up to three times if there is no response, and logs on again after HTTP 401.
 
-The convention: held is who added the service MUTEX; who cannot, for whatever
-reason, sleeps and tries again, 100 times; then he goes on without it. In the end
-the service is removed, whosesoever it is. With --owner the service bears a name,
-and who finds another one there after adding it tries again (the first version).
+The convention: a client holds the mutex after it has added the service MUTEX. If
+this fails, for any reason, it sleeps and tries again, 100 times, and then continues
+without the mutex. At the end it removes the service, even if another client has
+added it. With --owner (the first version) the service has an owner attribute, and a
+client that finds another owner after adding the service tries again.
 
-Commands come in as lines, one answer goes out for each:
+It reads commands from standard input, and answers each with one line:
 
-    acquire         the whole loop: "acquired", or "went on without" if it gave up
+    acquire         the whole loop: "acquired", or "went on without" if it failed
     try             one attempt: "acquired", or "denied: REASON"
     release         "released", or "denied: REASON"
-    count FILE N    N times: acquire, add one to the number in FILE, release
-    owner           what the server says at once about the service:
-                    "nobody", "held by OWNER", or "held by somebody"
+    count FILE N    N times: acquire, increment the number in FILE, release; "counted"
+    owner           the uncached state: "free", "held by OWNER", or "held"
 
-It needs nothing but Python 3.
+It needs only Python 3.
 """
+
 import argparse
 import http.client
 import random
@@ -37,11 +38,11 @@ ATTRIBUTE = "Mutex Owner"
 
 
 class ApiError(Exception):
-    """The server answered that the call failed."""
+    """The server reported that the call failed."""
 
 
 def element(name, value):
-    """One parameter: text, bool, list of texts, or list of (structure, members)."""
+    """Encode a parameter: a string, a bool, a list of strings, or a list of (structure, members)."""
     if value is None or value == "" or value == []:
         return "<%s />" % name
     if isinstance(value, bool):
@@ -67,16 +68,16 @@ def request_body(method, parameters):
     return text.encode("ascii", "xmlcharrefreplace")
 
 
-def parse(answer):
-    """The ResponseInfo of a success; None if there is none."""
-    root = ElementTree.fromstring(answer.replace(NAMESPACE.encode(), b""))
+def parse(response):
+    """Return the ResponseInfo of a successful response, or None if it has none."""
+    root = ElementTree.fromstring(response.replace(NAMESPACE.encode(), b""))
     if root.attrib["Success"].lower() not in ("true", "yes", "on"):
         raise ApiError("CloudShell API error %s: %s" % (root.findtext("ErrorCode"), root.find("Error").text))
     return root.find("ResponseInfo")
 
 
-class Wire:
-    """What both clients have in common."""
+class Client:
+    """The common part of both clients."""
 
     def __init__(self, options):
         self.options = options
@@ -103,19 +104,19 @@ class Wire:
         return parse(self.post("/ResourceManagerApiService/" + method, request_body(method, parameters)))
 
 
-class Wire93(Wire):
-    """urllib: one connection per call, its own spelling of header names."""
+class Client93(Client):
+    """Uses urllib: one connection per call, and urllib's capitalization of header names."""
 
     def post(self, path, body):
         request = urllib.request.Request(self.options.url + path, body, self.headers())
-        with urllib.request.urlopen(request) as answer:
-            return answer.read()
+        with urllib.request.urlopen(request) as response:
+            return response.read()
 
-    call = Wire.once
+    call = Client.once
 
 
-class Wire2024(Wire):
-    """One connection, three attempts, a second logon."""
+class Client2024(Client):
+    """Uses one connection, three attempts, and a second logon."""
 
     connection = None
 
@@ -133,41 +134,41 @@ class Wire2024(Wire):
         if self.connection is None:
             self.connection = http.client.HTTPConnection(self.url.hostname, self.url.port)
         self.connection.request("POST", path, body, self.headers())
-        answer = self.connection.getresponse()
-        content = answer.read()
-        if answer.status == 401:
-            raise PermissionRefused("HTTP 401")
-        if not 200 <= answer.status < 300 or not content:
-            raise RuntimeError("HTTP %d" % answer.status)
+        response = self.connection.getresponse()
+        content = response.read()
+        if response.status == 401:
+            raise Unauthorized("HTTP 401")
+        if not 200 <= response.status < 300 or not content:
+            raise RuntimeError("HTTP %d" % response.status)
         return content
 
     def call(self, method, parameters):
         try:
             return self.once(method, parameters)
-        except PermissionRefused:
+        except Unauthorized:
             self.log_on()
             return self.once(method, parameters)
 
 
-class PermissionRefused(Exception):
-    """The token does not count any more."""
+class Unauthorized(Exception):
+    """The token is not valid any more."""
 
 
 class Mutex:
-    def __init__(self, wire, options):
-        self.wire, self.options = wire, options
+    def __init__(self, client, options):
+        self.client, self.options = client, options
 
     def attempt(self):
         o = self.options
         owner = [("AttributeNameValue", {"Name": ATTRIBUTE, "Value": o.owner})] if o.owner else []
-        self.wire.call("AddServiceToReservation", [
+        self.client.call("AddServiceToReservation", [
             ("reservationId", o.reservation), ("serviceName", SERVICE), ("alias", o.alias), ("attributes", owner)])
-        if o.owner and self.look(False)[1] not in (None, o.owner):
-            raise RuntimeError("somebody else added it at the same time")
+        if o.owner and self.inspect(False)[1] not in (None, o.owner):
+            raise RuntimeError("another client added the service at the same time")
 
-    def look(self, fresh):
-        """Whether the service is there, and its owner, None if it has no such attribute."""
-        info = self.wire.call("GetReservationDetails", [("reservationId", self.options.reservation), ("disableCache", fresh)])
+    def inspect(self, fresh):
+        """Return whether the service exists, and its owner, or None if it has no owner attribute."""
+        info = self.client.call("GetReservationDetails", [("reservationId", self.options.reservation), ("disableCache", fresh)])
         for service in info.findall("ReservationDescription/Services/Service"):
             if service.attrib["Alias"] == self.options.alias:
                 for attribute in service.findall("Attributes/Attribute"):
@@ -181,13 +182,13 @@ class Mutex:
             try:
                 self.attempt()
                 return True
-            except Exception as error:  # one of the convention's mistakes
+            except Exception as error:  # a bug of the convention
                 print("not acquired: %s" % error, file=sys.stderr, flush=True)
                 time.sleep(random.uniform(*self.options.pause))
         return False
 
     def release(self):
-        self.wire.call("RemoveServicesFromReservation", [
+        self.client.call("RemoveServicesFromReservation", [
             ("reservationId", self.options.reservation), ("services", [self.options.alias])])
 
 
@@ -201,7 +202,7 @@ def count(mutex, path, rounds):
         mutex.release()
 
 
-def obey(mutex, command, rest):
+def execute(mutex, command, rest):
     try:
         if command == "acquire":
             return "acquired" if mutex.acquire() else "went on without"
@@ -215,15 +216,17 @@ def obey(mutex, command, rest):
             mutex.release()
             return "released"
         if command == "owner":
-            held, owner = mutex.look(True)
-            return "held by %s" % (owner or "somebody") if held else "nobody"
+            held, owner = mutex.inspect(True)
+            if not held:
+                return "free"
+            return "held by %s" % owner if owner else "held"
     except Exception as error:
         return "denied: %s" % error
     return "unknown command"
 
 
 def options():
-    parser = argparse.ArgumentParser(description="the reservation mutex by its convention")
+    parser = argparse.ArgumentParser(description="A client that uses the reservation mutex according to its convention.")
     parser.add_argument("--url", required=True)
     parser.add_argument("--reservation", required=True)
     parser.add_argument("--client", choices=["9.3", "2024.1"], default="2024.1")
@@ -232,19 +235,19 @@ def options():
     parser.add_argument("--alias", default="MUTEX")
     parser.add_argument("--owner", default="", help="write and check the owner attribute")
     parser.add_argument("--attempts", type=int, default=100)
-    parser.add_argument("--pause", type=float, nargs=2, default=(2, 5), help="seconds between attempts, least and most")
-    parser.add_argument("--resend", type=float, default=1, help="seconds before 2024.1 sends again, twice that later")
+    parser.add_argument("--pause", type=float, nargs=2, default=(2, 5), help="minimum and maximum seconds between attempts")
+    parser.add_argument("--resend", type=float, default=1, help="seconds before the first retry of 2024.1, and twice that before the second")
     return parser.parse_args()
 
 
 def main():
     chosen = options()
-    wire = {"9.3": Wire93, "2024.1": Wire2024}[chosen.client](chosen)
-    wire.log_on()
-    mutex = Mutex(wire, chosen)
+    client = {"9.3": Client93, "2024.1": Client2024}[chosen.client](chosen)
+    client.log_on()
+    mutex = Mutex(client, chosen)
     for line in sys.stdin:
         command, *rest = line.split()
-        print(obey(mutex, command, rest), flush=True)
+        print(execute(mutex, command, rest), flush=True)
 
 
 main()

@@ -1,4 +1,4 @@
-"""The class MultiLock of 2012, as far as guides use it, for Python 3."""
+"""The part of the class MultiLock of 2012 that the guides use, for Python 3."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-# Common to the lab's tools: where state lives, and how errors are told. To be sourced.
+# Sourced by the tools of the lab: the location of their state, and error messages.
 # shellcheck shell=bash
 
 hosts=/run/lab/hosts
@@ -14,25 +14,25 @@ usage() {
 }
 
 need_host() {
-	[ -d "$hosts/$1" ] || die "no host $1"
+	[ -d "$hosts/$1" ] || die "unknown host $1; host list prints all hosts"
 }
 
 host_pid() {
-	cat "$hosts/$1/pid" 2>/dev/null || die "$1 is down"
+	cat "$hosts/$1/pid" 2>/dev/null || die "$1 is not running: host boot $1"
 }
 
-# All of a host's processes are in one control group, so that they can be stopped and killed together. Each life of a
-# host has its own: a process that hangs in the kernel can outlast the power cut.
+# cgroup NAME: the control group of all processes of a host, to stop and kill them together. Each boot has a new one,
+# because a process that hangs in the kernel may outlive a crash.
 cgroup() {
 	echo "/sys/fs/cgroup/$1.$(cat "$hosts/$1/life")"
 }
 
-# The server's end of the host's cable.
+# port NAME: the server's end of the host's network link.
 port() {
 	echo "p-$1"
 }
 
-# Runs a command in the host's network, with the tools and files of the server.
+# in_net NAME COMMAND...: runs a command in the host's network namespace, with the files of the server.
 in_net() {
 	local pid
 	pid=$(host_pid "$1")
