@@ -1,1 +1,1 @@
-"""The benchmark's driver: installs the peers, runs them in turns, and prints the tables."""
+"""The benchmark driver: installs the peers, runs them in turns, and prints the tables."""

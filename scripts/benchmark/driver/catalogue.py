@@ -1,4 +1,4 @@
-"""The peers: libraries, each run by a worker that speaks the protocol of ../README.md, and commands."""
+"""The peers: libraries, each run by a worker with the protocol of ../README.md, and commands."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +12,16 @@ OURS = "multilock"
 class Library:
     name: str
     needs: Any
-    argv: tuple  # of the worker; the directory is appended
-    waits: str  # how
+    argv: tuple  # the worker, to which the directory is appended
+    waits: str  # how it waits, for the table
 
 
 @dataclass(frozen=True)
 class Command:
     name: str
     needs: Any
-    argv: tuple  # up to the command that it runs; {} is the directory to lock in
-    waiting: tuple = ()  # the same, waiting as long as it takes; empty if it takes no lock
+    argv: tuple  # without the command that it runs; {} is the directory of the lock
+    waiting: tuple = ()  # the same, but waits for the lock; empty if it uses no lock
 
 
 def python(lock):
@@ -29,7 +29,7 @@ def python(lock):
 
 
 OURS_LIBRARY = Go("scripts/benchmark/ours", "ours")
-# The tags of the two build lines in README.md: every source, and files only.
+# The build tags of multilock-full and multilock; see scripts/build.
 OURS_COMMAND = Go("cmd/multilock", "multilock", tags="urfave_cli_no_docs")
 FILES_COMMAND = Go("cmd/multilock", "multilock-files", tags="urfave_cli_no_docs,no_mongodb,no_cloudshell,no_etcd,no_postgres,no_ping")
 GOFRS = Go("scripts/benchmark/peers/go", "gofrs", "github.com/gofrs/flock")
@@ -39,7 +39,6 @@ RUN = ("run", "-d", "{}", "-n", "bench")
 def multilock(program):
     call = (str(program.binary), *RUN)
     return ((*call, "--"), (*call, "--wait", "forever", "--"))
-
 
 
 LIBRARIES = (
@@ -73,5 +72,5 @@ COMMANDS = (
 
 
 def environment(base):
-    """The workers' environment: Node.js finds what was installed, Python leaves no files in the repository."""
+    """Return the environment of the workers: Node.js finds its packages, and Python writes no bytecode."""
     return {**base, "NODE_PATH": str(cache() / "node" / "node_modules"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""The measures of commands: what a call costs, and the processes of an idle waiter."""
+"""Measurements of commands: the time of a call, and idle waiters."""
 
 import os
 import statistics
@@ -14,17 +14,17 @@ def argv(template, directory, *command):
 
 
 def call_time(command, scratch, effort):
-    """The median milliseconds of a call that runs `true`, from start to end."""
+    """Return the median time in milliseconds of a call that runs `true`."""
     call = argv(command.argv, scratch(), "true")
     return {"median": statistics.median(timed(call) for _ in range(effort.calls))}
 
 
 def timed(call):
-    began = time.monotonic()
-    # posix_spawn costs the caller the same for every peer; subprocess would add its own bookkeeping.
+    start = time.monotonic()
+    # posix_spawn has less overhead than subprocess, and the same for every peer.
     pid = os.posix_spawnp(call[0], call, os.environ)
     _, status = os.waitpid(pid, 0)
-    milliseconds = (time.monotonic() - began) * 1e3
+    milliseconds = (time.monotonic() - start) * 1e3
     if status != 0:
         raise Failed(f"{' '.join(call)}: exit code {os.waitstatus_to_exitcode(status)}")
     return milliseconds
@@ -32,12 +32,12 @@ def timed(call):
 
 @contextmanager
 def waiting(command, directory):
-    """A call that waits for the lock, which another call holds meanwhile. Yields a function of its processor time."""
+    """Run a call that waits for a lock held by another call. Yield a function that returns its processor time."""
     hold = argv(command.waiting, directory, "sh", "-c", "echo held; exec cat")
     holder = subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if holder.stdout.readline() != b"held\n":
-            raise Failed("did not get a free lock")
+            raise Failed("it did not acquire a free lock")
         waiter = subprocess.Popen(argv(command.waiting, directory, "true"))
         try:
             yield lambda: processor_seconds(waiter)
@@ -45,5 +45,5 @@ def waiting(command, directory):
             waiter.kill()
             waiter.wait()
     finally:
-        # Its command reads until the end of its input: that is how the lock is released.
+        # The end of its input ends the command of the holder, and so releases the lock.
         holder.communicate()

@@ -1,4 +1,4 @@
-"""The conditions of a run, without which its numbers mean nothing."""
+"""The conditions of a run, which are needed to interpret its numbers."""
 
 import os
 import platform
@@ -11,14 +11,14 @@ def filesystem(directory):
 
 
 def conditions(places):
-    """One line about the machine."""
+    """Describe the machine in one line."""
     load = os.getloadavg()[0]
     filesystems = ", ".join(places.named())
     return f"conditions: kernel {platform.release()}, {os.cpu_count()} cores, load {load:.1f}, {filesystems}"
 
 
 def versions(peers):
-    """One line about the peers: the names that share a version together, each name once."""
+    """List the versions of the peers in one line. Peers with the same version share an entry."""
     known = {}
     for peer in peers:
         known.setdefault(peer.needs.version(), {})[peer.name] = True

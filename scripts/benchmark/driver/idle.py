@@ -1,4 +1,4 @@
-"""The measure of idle waiters: all of them wait at once, since what they should be doing is nothing."""
+"""Measures idle waiters, all at the same time, because they should use no processor time."""
 
 import time
 from contextlib import ExitStack, contextmanager
@@ -7,7 +7,7 @@ from .commands import waiting as waiting_command
 from .measures import start
 from .process import Failed
 
-# Waiters start up, look often at first, and settle: what is measured is the long wait.
+# Waiters start up and poll often at first; only the long wait after that is measured.
 SETTLE_SECONDS = 2
 
 
@@ -16,12 +16,12 @@ def waiting_library(library, directory):
     with ExitStack() as stack:
         holder, waiter = start(stack, library, directory), start(stack, library, directory)
         holder.ask("acquire")
-        waiter.tell("acquire")
+        waiter.send("acquire")
         yield waiter.processor_seconds
 
 
 def idle(libraries, commands, scratch, effort):
-    """The percentage of one processor that each waiter used, and why some could not be measured."""
+    """Return the percentage of one processor that each waiter used, and the failures by peer."""
     clocks, failures = {}, {}
     with ExitStack() as stack:
         for peer, waiting in [
@@ -34,14 +34,14 @@ def idle(libraries, commands, scratch, effort):
             except Failed as failure:
                 failures[title] = str(failure)
         time.sleep(SETTLE_SECONDS)
-        before, began = read(clocks, failures), time.monotonic()
+        before, start_time = read(clocks, failures), time.monotonic()
         time.sleep(effort.idle_seconds)
-        after, elapsed = read(clocks, failures), time.monotonic() - began
+        after, elapsed = read(clocks, failures), time.monotonic() - start_time
         return {title: 100 * (after[title] - before[title]) / elapsed for title in after}, failures
 
 
 def read(clocks, failures):
-    """The processor time of every waiter. One that does not wait any more becomes a failure."""
+    """Return the processor time of each waiter. A waiter that has ended is added to the failures."""
     readings = {}
     for title, clock in clocks.items():
         try:

@@ -1,4 +1,4 @@
-"""The command line, and the order of things."""
+"""The command line, and the sequence of measurements."""
 
 import argparse
 import os
@@ -23,27 +23,27 @@ def main():
 
 
 def scratch(base):
-    # On NFS a file that a killed worker had open may linger for a moment and keep its directory from being removed.
+    # On NFS the open files of a killed worker may remain for a moment (.nfs...), so that the directory cannot be removed.
     return tempfile.TemporaryDirectory(prefix="multilock-bench-", dir=base, ignore_cleanup_errors=True)
 
 
 def parse():
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
-        description="Compares multilock with other locks, side by side, and reports ratios.",
+        description="Compares multilock with other locks, and reports ratios.",
     )
-    parser.add_argument("--quick", action="store_true", help="a short run, less than a minute, for a first impression")
-    parser.add_argument("--only", metavar="PEER,..", type=peers, default=NAMES, help=f"of: {', '.join(NAMES)}")
-    parser.add_argument("--rounds", metavar="N", type=positive, help="of measuring everybody in turns (5; quick: 2)")
+    parser.add_argument("--quick", action="store_true", help="a short run of less than a minute")
+    parser.add_argument("--only", metavar="PEER,..", type=peers, default=NAMES, help=f"run only these peers, of: {', '.join(NAMES)}")
+    parser.add_argument("--rounds", metavar="N", type=positive, help="number of rounds, in each of which all peers are measured (default: 5, or 2 with --quick)")
     parser.add_argument(
         "--disk",
         metavar="DIR",
         type=directory,
         default=os.environ.get("TMPDIR", "/var/tmp"),
-        help="where all but the tmpfs numbers are measured (%(default)s)",
+        help="directory for all measurements except those on tmpfs (default: %(default)s)",
     )
     parser.add_argument(
-        "--no-install", dest="install", action="store_false", help="skip peers that are not there instead"
+        "--no-install", dest="install", action="store_false", help="skip peers that are not installed"
     )
     options = parser.parse_args()
     options.effort = measures.QUICK if options.quick else measures.FULL
@@ -52,11 +52,11 @@ def parse():
 
 
 def peers(text):
-    """The chosen names; multilock always takes part, being what the others are compared with."""
+    """Parse the names of peers. multilock, with which the others are compared, is always included."""
     chosen = text.split(",")
     unknown = set(chosen) - set(NAMES)
     if unknown:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))} (known: {', '.join(NAMES)})")
+        raise argparse.ArgumentTypeError(f"unknown peers {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
     return [OURS, *chosen]
 
 
@@ -68,12 +68,12 @@ def directory(text):
 
 def positive(text):
     if int(text) < 1:
-        raise argparse.ArgumentTypeError("at least one")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return int(text)
 
 
 def prepare(wanted, download):
-    """Those that can be run here, installed if need be. The others are named on the way."""
+    """Return the peers that can run here, after installing them if necessary. Print the others."""
     ready = []
     for peer in wanted:
         progress(f"preparing {peer.name}")
@@ -89,7 +89,7 @@ def prepare(wanted, download):
 
 @dataclass(frozen=True)
 class Places:
-    """The two directories that everything happens in, each on a filesystem of its own."""
+    """The two directories of the measurements, on different filesystems."""
 
     memory: str
     disk: str
@@ -97,7 +97,6 @@ class Places:
     def named(self):
         return {
             "tmpfs": lambda: fresh(self.memory),
-            # By the filesystem's name, which is what the reader has to know.
             f"disk ({filesystem(self.disk)})": lambda: fresh(self.disk),
         }
 

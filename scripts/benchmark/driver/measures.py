@@ -1,4 +1,4 @@
-"""The measures of libraries. Each returns, for one peer and one round, a dict of numbers."""
+"""Measurements of libraries. Each returns a dictionary of numbers for one peer and one round."""
 
 import random
 import statistics
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from .process import Worker
 
-# Long enough for interpreters to have compiled and cached what they will.
+# Long enough for interpreters to fill their caches.
 WARM_UP_SECONDS = 0.05
 
-# How long a waiter waits before the lock is handed over: random, as holders are.
+# How long the waiter waits before a release: random, so that no polling interval has an advantage.
 HOLD_SECONDS = (0.01, 0.2)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured in a round."""
+    """The extent of the measurements in a round."""
 
     cycles_seconds: float
     processes: int
@@ -38,7 +38,7 @@ def start(stack, library, directory):
 
 
 def uncontended(library, directories, effort):
-    """Cycles per second of one process, for each of the named directories."""
+    """Return the cycles per second of one process, for each directory."""
     return {place: cycles_per_second(library, scratch(), effort) for place, scratch in directories.items()}
 
 
@@ -51,19 +51,19 @@ def cycles_per_second(library, directory, effort):
 
 
 def contended(library, scratch, effort):
-    """Many processes that increment a number: seconds until the end, fairness, processor time, exactness."""
+    """Let many processes increment a number. Return the time, fairness, processor time and lost increments."""
     directory = scratch()
     counter = f"{directory}/counter"
     write(counter, "0")
     with ExitStack() as stack:
         workers = [start(stack, library, directory) for _ in range(effort.processes)]
         used = sum(worker.processor_seconds() for worker in workers)
-        began = time.monotonic_ns()
+        start_time = time.monotonic_ns()
         for worker in workers:
-            worker.tell("count", effort.increments, counter)
+            worker.send("count", effort.increments, counter)
         answers = [worker.answer() for worker in workers]
         used = sum(worker.processor_seconds() for worker in workers) - used
-    finished = [(answer["at"] - began) / 1e9 for answer in answers]
+    finished = [(answer["at"] - start_time) / 1e9 for answer in answers]
     return {
         "total": max(finished),
         "first": min(finished),
@@ -75,14 +75,14 @@ def contended(library, scratch, effort):
 
 
 def handover(library, scratch, effort):
-    """Two processes that hand the lock to each other: the milliseconds that each hand-over took."""
+    """Let two processes hand the lock to each other. Return the latencies in milliseconds."""
     directory, latencies = scratch(), []
     with ExitStack() as stack:
         holder, waiter = start(stack, library, directory), start(stack, library, directory)
         holder.ask("acquire")
         end = time.monotonic() + effort.handover_seconds
         while time.monotonic() < end or not latencies:
-            waiter.tell("acquire")
+            waiter.send("acquire")
             time.sleep(random.uniform(*HOLD_SECONDS))
             released, acquired = holder.ask("release"), waiter.answer()
             latencies.append((acquired["at"] - released["at"]) / 1e6)

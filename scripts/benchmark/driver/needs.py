@@ -1,4 +1,4 @@
-"""What a peer needs before it can run, how that is installed, and which version it is."""
+"""The requirements of peers: whether they are installed, how to install them, and their versions."""
 
 import json
 import os
@@ -12,17 +12,17 @@ REPOSITORY = BENCHMARK.parent.parent
 
 
 def cache():
-    """The directory for everything that is downloaded or built, outside the repository."""
+    """Return the directory for downloads and builds, which is outside the repository."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "multilock-bench"
 
 
 class Unavailable(Exception):
-    """A peer cannot be run here; the text says why."""
+    """A peer cannot be run here. The message is the reason."""
 
 
 class Installed:
-    """What is either there or has to be fetched: subclasses say how to tell, and how to get it."""
+    """A requirement that is installed if it is missing. Subclasses implement present, install and version."""
 
     def prepare(self, download):
         if self.present():
@@ -33,14 +33,14 @@ class Installed:
 
 
 def run(command, **options):
-    """Runs a command for its output; its failure becomes Unavailable with the first line of what it complained of."""
+    """Run a command and return its output. If it fails, raise Unavailable with the first line of its errors."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, **options)
     except OSError as error:
         raise Unavailable(f"{command[0]}: {error.strerror}") from error
     if done.returncode != 0:
-        complaint = [line for line in done.stderr.splitlines() if line and not line.startswith("#")]
-        raise Unavailable(f"{' '.join(command[:2])}: {complaint[0] if complaint else done.returncode}")
+        errors = [line for line in done.stderr.splitlines() if line and not line.startswith("#")]
+        raise Unavailable(f"{' '.join(command[:2])}: {errors[0] if errors else done.returncode}")
     return done.stdout.strip()
 
 
@@ -62,7 +62,7 @@ class Debian(Installed):
         try:
             run(install)
         except Unavailable:
-            # The lists of a fresh machine are empty or name packages that are gone.
+            # The package lists may be missing or old.
             run([*privilege, "apt-get", "update"])
             run(install)
 
@@ -72,7 +72,7 @@ class Debian(Installed):
 
 @dataclass(frozen=True)
 class Npm(Installed):
-    """A package that peers/node/package.json names."""
+    """A dependency of peers/node/package.json."""
 
     package: str
 
@@ -81,9 +81,9 @@ class Npm(Installed):
         return cache() / "node" / "node_modules" / self.package / "package.json"
 
     def present(self):
-        return shutil.which("node") is not None and self.installed.exists() and self.version() == self.wanted()
+        return shutil.which("node") is not None and self.installed.exists() and self.version() == self.pinned()
 
-    def wanted(self):
+    def pinned(self):
         return json.loads((BENCHMARK / "peers/node/package.json").read_text())["dependencies"][self.package]
 
     def install(self):
@@ -102,7 +102,7 @@ class Go:
 
     directory: str
     name: str
-    module: str = ""  # the library that is measured; empty for our own code
+    module: str = ""  # the library that is measured; empty for multilock itself
     tags: str = ""
 
     @property
@@ -110,7 +110,7 @@ class Go:
         return cache() / "bin" / self.name
 
     def prepare(self, download):
-        # Always built: the sources may have changed, and Go's own cache knows best.
+        # Always build, because the sources may have changed; Go caches builds.
         source = {} if download else {"GOPROXY": "off"}
         build = ["go", "build", "-tags", self.tags, "-o", str(self.binary), "."]
         run(build, cwd=REPOSITORY / self.directory, env={**os.environ, "CGO_ENABLED": "0", **source})
@@ -126,13 +126,13 @@ class Go:
 
 @dataclass(frozen=True)
 class Python(Installed):
-    """The interpreter of the Debian packages, for a script of our own."""
+    """Debian's Python, for a script of the benchmark."""
 
     def present(self):
         return os.access("/usr/bin/python3", os.X_OK)
 
     def install(self):
-        raise Unavailable("no /usr/bin/python3")
+        raise Unavailable("/usr/bin/python3 is not installed")
 
     def version(self):
         return run(["/usr/bin/python3", "-V"])
@@ -140,7 +140,7 @@ class Python(Installed):
 
 @dataclass(frozen=True)
 class Nothing:
-    """For what every system has."""
+    """No requirements."""
 
     def prepare(self, download):
         pass

@@ -1,4 +1,4 @@
-"""A peer's processes: workers that are told what to do, and the processor time of any process."""
+"""The processes of a peer: workers that execute commands, and their processor time."""
 
 import json
 import os
@@ -9,24 +9,24 @@ import time
 
 from .catalogue import environment
 
-# After this long a peer counts as stuck. Far beyond what the slowest one needs.
+# After this time, much longer than the slowest peer needs, a peer counts as stuck.
 WATCHDOG_SECONDS = 600
 
 
 class Failed(Exception):
-    """A peer did not do what it was told; the text says what it complained of."""
+    """A peer failed. The message has its error."""
 
 
 class Worker:
-    """One contender of a library, in a process of its own. A context manager: leaving it ends the process."""
+    """A process that uses a library. As a context manager it kills the process at the end."""
 
     def __init__(self, library, directory):
-        self._complaints = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
             [*library.argv, directory],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._errors,
             text=True,
             env=environment(os.environ),
         )
@@ -39,44 +39,44 @@ class Worker:
 
     def __exit__(self, *_):
         self._watchdog.cancel()
-        # A worker that waits for a lock does not look at its input: it has to be killed.
+        # A worker that waits for a lock does not read its input.
         self._process.kill()
         self._process.communicate()
-        self._complaints.close()
+        self._errors.close()
 
     def ask(self, *command):
-        """Sends a command and returns the answer."""
-        self.tell(*command)
+        """Send a command, and return the answer."""
+        self.send(*command)
         return self.answer()
 
-    def tell(self, *command):
-        """Sends a command. The answer is still to be fetched."""
+    def send(self, *command):
+        """Send a command, without waiting for the answer."""
         try:
             print(*command, file=self._process.stdin, flush=True)
         except BrokenPipeError as error:
-            raise Failed(self._complaint()) from error
+            raise Failed(self._error()) from error
 
     def answer(self):
-        """Waits for the next answer; the first, which nobody asked for, says that the worker is ready."""
+        """Wait for the next answer. The first one, without a command, means that the worker is ready."""
         line = self._process.stdout.readline()
         if not line:
-            raise Failed(self._complaint())
+            raise Failed(self._error())
         return json.loads(line)
 
     def processor_seconds(self):
         return processor_seconds(self._process)
 
-    def _complaint(self):
+    def _error(self):
         code = self._process.wait()
-        self._complaints.seek(0)
-        lines = self._complaints.read().splitlines()
-        return lines[-1] if lines else f"ended with code {code}"
+        self._errors.seek(0)
+        lines = self._errors.read().splitlines()
+        return lines[-1] if lines else f"its worker ended with exit code {code}"
 
 
 def processor_seconds(process):
-    """User and system time of a running process, its ended threads included, without its children."""
+    """Return the user and system time of a running process, without its children."""
     if process.poll() is not None:
-        raise Failed(f"ended with code {process.returncode} before it was done")
-    # What clock_getcpuclockid(3) computes; Python has no name for it.
+        raise Failed(f"it ended early, with exit code {process.returncode}")
+    # The result of clock_getcpuclockid(3), which Python lacks.
     clock = (~process.pid << 3) | 2
     return time.clock_gettime_ns(clock) / 1e9

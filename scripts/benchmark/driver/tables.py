@@ -1,8 +1,8 @@
-"""The tables. "x" columns are multiples of multilock's value."""
+"""The tables. The columns "x" are relative to multilock."""
 
 
 def show(title, header, rows):
-    """Prints a table: the first column to the left, numbers to the right."""
+    """Print a table, with the first column aligned left and the others right."""
     print(f"\n{title}")
     lines = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines)]
@@ -12,7 +12,7 @@ def show(title, header, rows):
 
 
 def number(value):
-    """About three digits that matter, without exponents."""
+    """Format a number with about three significant digits, without an exponent."""
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 10:
@@ -82,7 +82,7 @@ def handover(samples, waits):
 
 
 def percentile(values, percent):
-    """The nearest-rank percentile: a value that was measured."""
+    """Return the nearest-rank percentile, which is one of the values."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 

@@ -1,4 +1,4 @@
-"""Rounds in which the peers take turns, and what they yielded."""
+"""Rounds in which the peers run in turns, and their samples."""
 
 import statistics
 import sys
@@ -8,7 +8,7 @@ from .process import Failed
 
 
 class Samples:
-    """What each peer yielded in each round. A peer that failed has no numbers at all, but a reason."""
+    """The samples of each peer and round. A peer that failed has no samples, but a reason."""
 
     def __init__(self):
         self.rounds = {}
@@ -21,7 +21,7 @@ class Samples:
         return statistics.median(self.of(peer, metric))
 
     def ratio(self, peer, metric):
-        """The median over the rounds of peer : multilock, each of one round; None without multilock."""
+        """Return the median of the ratios to multilock in the same round, or None without multilock."""
         if OURS not in self.rounds:
             return None
         pairs = zip(self.of(peer, metric), self.of(OURS, metric))
@@ -30,7 +30,7 @@ class Samples:
 
 
 def take_turns(title, peers, rounds, measure):
-    """Measures every peer once a round, for all rounds."""
+    """Measure each peer once in each round."""
     samples = Samples()
     for number in range(1, rounds + 1):
         for peer in peers:
@@ -47,6 +47,6 @@ def take_turns(title, peers, rounds, measure):
 
 
 def progress(text):
-    """Shows on a terminal what is going on; a log gets the tables only."""
+    """Show the current step, but only on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

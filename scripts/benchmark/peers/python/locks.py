@@ -1,4 +1,4 @@
-"""The Python locks, each with acquire() that waits and release(). A library is imported only when it is measured."""
+"""The Python locks, with release() and an acquire() that waits. A library is imported when it is measured."""
 
 import os
 
@@ -6,7 +6,7 @@ import os
 def flufl(directory):
     import flufl.lock
 
-    # Its waits are random, up to 2 s, and cannot be set.
+    # Its waits are random, up to 2 s, and not configurable.
     lock = flufl.lock.Lock(os.path.join(directory, "lock"))
     lock.acquire, lock.release = lock.lock, lock.unlock
     return lock

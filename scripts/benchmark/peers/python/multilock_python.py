@@ -1,7 +1,7 @@
-"""The algorithm of the Python MultiLock, which multilock descends from, without its clean-up of dead locks.
+"""The algorithm of the Python MultiLock, the predecessor of multilock, without its removal of dead locks.
 
-The lock is a directory, made by mkdir. In it a file is created with O_EXCL, gets "HOSTNAME PID", is flushed, is renamed
-to its final name and read back. Releasing removes the directory, and the group's if nothing else is held.
+The lock is a directory, created with mkdir. A file in it is created with O_EXCL, gets "HOSTNAME PID", is synced, is
+renamed to its final name, and is read back. A release removes the directory, and that of the group if it is empty.
 """
 
 import os
@@ -9,7 +9,7 @@ import shutil
 import socket
 import time
 
-# The original never waits for a lock. This is the interval at which filelock polls.
+# The original cannot wait. This is the polling interval of filelock.
 POLL_SECONDS = 0.05
 
 
@@ -34,7 +34,7 @@ class MultiLock:
             self.write()
             os.rename(self.staged, self.published)
         except (FileExistsError, FileNotFoundError):
-            # Held, or the group was removed by a release since it was made.
+            # The lock is held, or a release has removed the group.
             return False
         return self.is_mine()
 
@@ -42,7 +42,7 @@ class MultiLock:
         try:
             os.makedirs(self.group)
         except FileExistsError:
-            # os.makedirs(exist_ok=True) would look again, and complain if a release has removed it by then.
+            # makedirs(exist_ok=True) would check it again, and fail if a release has removed it meanwhile.
             pass
 
     def write(self):

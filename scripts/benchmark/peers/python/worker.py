@@ -1,4 +1,4 @@
-"""Measures a Python lock from outside: obeys the driver's commands, which ../../README.md describes.
+"""Runs a Python lock for the driver, with the commands in ../../README.md.
 
     worker.py LOCK DIR
 """
