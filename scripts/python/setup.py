@@ -1,4 +1,4 @@
-"""Everything is in pyproject.toml; this is for tools that ask for a setup.py."""
+"""For tools that need a setup.py; the settings are in pyproject.toml."""
 
 from setuptools import setup
 

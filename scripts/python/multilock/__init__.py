@@ -1,12 +1,31 @@
-"""Locks and jobs for hosts that share nothing but a filesystem, usually NFS.
+"""Locks and jobs for hosts that share only a filesystem, usually NFS.
 
     with multilock.Lock("nightly", dir="/shared") as lock:
-        ...                                  # one process of one host is here at a time
+        ...                       # one process at a time, over all hosts
 
-A lock is renewed by a keeper, a small process beside this one, while this process lives. If this
-process dies, however it dies, the lock is given back; if the host dies, others take it over when
-it has been silent for ``ttl``. Everything is done by the ``multilock`` program, which the wheel
-brings along, so locks of Python, of shell scripts and of Go programs exclude each other.
+Locks:
+    Lock, AsyncLock: Hold a lock for a ``with`` or an ``async with`` statement.
+    multilock.filelock.FileLock: A replacement for ``filelock.FileLock``.
+
+Jobs:
+    run_once: Run a job once over all hosts, or once per period.
+    batch: Run a list of commands together with other hosts.
+    map: Call a function with each of many items, together with other hosts.
+    results: Read the values of ``map``.
+    wait: Wait until the jobs of a group have ended.
+
+Exceptions: Error, with the subclasses Held, TimedOut, Lost, Failed and Unknown.
+
+All functions take the location of the locks: ``dir``, the shared directory, or ``source``, the URL of a
+server (see ``multilock help sources``); ``group``, a group of locks in it; and ``trust``, users to trust
+beside root and yourself, separated by commas, or "any". The defaults are the environment variables
+MULTILOCK_DIR, MULTILOCK_SOURCE, MULTILOCK_GROUP and MULTILOCK_TRUST. A duration is a number of seconds, or a
+string such as "90s", "5m" or "1d".
+
+A keeper, a small process beside this one, renews a lock while this process lives. When this process ends, in
+whatever way, its lock is released. If the host dies, others take the lock over once it has sent no heartbeat
+for the TTL. The package runs the multilock program, which its wheel contains, so locks of Python, shell
+scripts and Go programs exclude each other.
 """
 
 from ._program import program, version

@@ -1,4 +1,7 @@
-"""Runs a function with one item: python -m multilock._worker NUMBER. Without it, only imports the function."""
+"""Calls the function of ``multilock.map`` with one item: python -m multilock._worker NUMBER ...
+
+Without a number it only imports the function.
+"""
 
 from __future__ import annotations
 
@@ -14,38 +17,38 @@ from typing import Any, Callable, Optional
 from multilock import mapping
 
 
-def function(local: Path) -> Callable[[Any], Any]:
-    """Imports the function as multiprocessing does: the script is run under the name __mp_main__."""
+def load_function(local: Path) -> Callable[[Any], Any]:
+    """Import the function as multiprocessing does: the script runs under the name __mp_main__."""
     preparation, name = pickle.loads((local / "work").read_bytes())
     mapping.importing = True
     try:
         spawn.prepare(preparation)
-        found: Callable[[Any], Any] = pickle.loads(name)
+        function: Callable[[Any], Any] = pickle.loads(name)
     finally:
         mapping.importing = False
-    return found
+    return function
 
 
-def item(local: Path, number: int) -> Any:
+def load_item(local: Path, number: int) -> Any:
     with open(local / "index", "rb") as index, open(local / "items", "rb") as items:
         index.seek((number - 1) * struct.calcsize("<qq"))
-        at, size = struct.unpack("<qq", index.read(struct.calcsize("<qq")))
-        items.seek(at)
+        offset, size = struct.unpack("<qq", index.read(struct.calcsize("<qq")))
+        items.seek(offset)
         return pickle.loads(items.read(size))
 
 
 def main() -> int:
-    local, numbers = Path(os.environ[mapping.WORK]), sys.argv[1:2]  # the import sets the arguments of the script
-    work = function(local)
+    local, numbers = Path(os.environ[mapping.WORK]), sys.argv[1:2]  # importing the script replaces sys.argv
+    function = load_function(local)
     if not numbers:
         return 0
     number = int(numbers[0])
     values = Path(os.environ["MULTILOCK_MAP_VALUES"])
     value: Optional[bytes]
     try:
-        value, trace = mapping.dumps(work(item(local, number)), "the value"), ""
+        value, trace = mapping.dumps(function(load_item(local, number)), "the value"), ""
     except KeyboardInterrupt:
-        raise  # the batch ends the job, which has no result then
+        raise  # the batch is ending the job, which then has no result
     except BaseException as error:
         trace = traceback.format_exc()
         try:

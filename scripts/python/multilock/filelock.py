@@ -1,7 +1,7 @@
-"""Locks with the interface of the package ``filelock``, for programs that expect one.
+"""Locks with the interface of the package ``filelock``.
 
-``FileLock(path)`` takes the lock ``NAME`` of the directory that ``path`` lies in. On a shared filesystem
-it excludes other hosts, where ``flock`` may be local, and a killed holder's lock is taken over.
+``FileLock("/shared/x.lock")`` acquires the lock ``x.lock`` of the directory ``/shared``. Unlike ``flock`` it
+always excludes other hosts of a shared filesystem, and the lock of a killed holder is taken over.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .lock import Lock
 
 
 class FileLock(filelock.BaseFileLock):
-    """A drop-in for ``filelock.FileLock``: reentrant, with timeout and poll_interval as there."""
+    """A drop-in replacement for ``filelock.FileLock``, with the same parameters. It is reentrant."""
 
     _multilock: Optional[Lock] = None
 
     def _acquire(self) -> None:
-        """One attempt; the base class repeats it."""
+        """Try once to acquire the lock. The base class retries until its timeout."""
         path = Path(os.path.abspath(self.lock_file))
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = Lock(path.name, dir=path.parent, wait=0)
@@ -31,24 +31,30 @@ class FileLock(filelock.BaseFileLock):
         except errors.Held:
             return
         self._multilock = lock
-        self._descriptor(os.open(os.devnull, os.O_RDONLY))
+        self._swap_descriptor(os.open(os.devnull, os.O_RDONLY))
 
     def _release(self) -> None:
-        os.close(self._descriptor(None))
+        os.close(self._swap_descriptor(None))
         lock, self._multilock = self._multilock, None
         if lock is not None:
             lock.release()
 
-    def _descriptor(self, fd: Optional[int]) -> Any:
-        """The base class takes a descriptor for held; where it keeps that changed with version 3.11. Returns the old one."""
-        keeper, name = (self._context, "lock_file_fd") if hasattr(self, "_context") else (self, "_lock_file_fd")
-        old = getattr(keeper, name)
-        setattr(keeper, name, fd)
+    def _swap_descriptor(self, fd: Optional[int]) -> Any:
+        """Replace the descriptor by which the base class knows that the lock is held, and return the old one."""
+        # filelock 3.11 moved it into the attribute _context.
+        owner, name = (self._context, "lock_file_fd") if hasattr(self, "_context") else (self, "_lock_file_fd")
+        old = getattr(owner, name)
+        setattr(owner, name, fd)
         return old
 
 
 def replace() -> Any:
-    """Makes ``filelock.FileLock`` this one, for libraries that are imported later; returns the old one."""
-    old, module = filelock.FileLock, filelock  # by another name, or a type checker takes it for a definition
+    """Replace ``filelock.FileLock`` by this class, for libraries that are imported later.
+
+    Returns:
+        The class that was replaced.
+    """
+    # An alias, because type checkers take an assignment to filelock.FileLock for a definition.
+    old, module = filelock.FileLock, filelock
     setattr(module, "FileLock", FileLock)
     return old

@@ -1,4 +1,4 @@
-"""Jobs over all hosts: once and for all, lists, and the barrier behind them."""
+"""Jobs over all hosts: run once, lists of jobs, and the barrier."""
 
 from __future__ import annotations
 
@@ -6,40 +6,52 @@ import os
 import shlex
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union, cast
+from typing import Any, Callable, Iterable, Optional, Sequence, Union, cast
 
 from . import _program, errors
 from ._program import FOREVER, Place, Seconds
 from .lock import interrupt
 
 Command = Union[str, Sequence[str]]
-"""A command line for sh, or a list of words that is run as it is."""
+"""A command line for sh, or a list of arguments that no shell interprets."""
 
 Work = Union[Sequence[str], Callable[[], Any]]
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a run-once job stands."""
+    """The result of ``run_once``.
+
+    Attributes:
+        ran: Whether this call ran the job. If not, the result was recorded before.
+        exit: The job's exit code; for a function 0, or 1 if it raised an exception.
+        value: The return value of the function, if this call ran it.
+        attempt: The number of the attempt, counted from 1 across all hosts.
+    """
 
     ran: bool
-    """Whether it was run here, and now."""
     exit: int
-    """The job's exit code; of a function 0, or 1 if it raised."""
     value: Any = None
-    """What the function returned, if it was run here."""
     attempt: int = 0
-    """Which attempt it was, from 1, over all hosts together."""
 
     @property
     def ok(self) -> bool:
-        """The job has succeeded, here or elsewhere."""
+        """Whether the job has succeeded, on this host or another."""
         return self.exit == 0
 
 
 @dataclass(frozen=True)
 class Batch:
-    """How a list of jobs stands, over all hosts; ``json`` is all that ``multilock batch --json`` says."""
+    """The state of a list of jobs, over all hosts.
+
+    Attributes:
+        total: The number of jobs.
+        done: The number of jobs that succeeded.
+        failed: The number of jobs that failed permanently.
+        unfinished: The number of jobs that have not ended.
+        failures: An object for each failed job, with its "name" among others.
+        json: The whole output of ``multilock batch --json``; docs/json.md describes it.
+    """
 
     total: int
     done: int
@@ -50,30 +62,37 @@ class Batch:
 
     @property
     def ok(self) -> bool:
-        """All jobs have succeeded."""
+        """Whether all jobs have succeeded."""
         return self.done == self.total
 
     def __repr__(self) -> str:
-        return f"Batch(total={self.total}, done={self.done}, unfinished={self.unfinished}, failed={self.failed}: {_names(self.failures)})"
-
-
-def _names(of: list[dict[str, Any]], most: int = 10) -> str:
-    more = f" and {len(of) - most} more" if len(of) > most else ""
-    return str([one["name"] for one in of[:most]]) + more
+        counts = f"total={self.total}, done={self.done}, unfinished={self.unfinished}, failed={self.failed}"
+        return f"Batch({counts}: {_names(self.failures)})"
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """What a barrier found; ``json`` is all that ``multilock wait --json`` says."""
+    """The result of ``wait``.
+
+    Attributes:
+        ok: Whether all jobs have succeeded.
+        failures: An object for each job that failed.
+        dead: An object for each job whose holder died.
+        json: The whole output of ``multilock wait --json``; docs/json.md describes it.
+    """
 
     ok: bool
-    """Everything is done, and nothing failed or died."""
     failures: list[dict[str, Any]] = field(repr=False)
     dead: list[dict[str, Any]] = field(repr=False)
     json: dict[str, Any] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"Barrier(ok={self.ok}, failures={_names(self.failures)}, dead={_names(self.dead)})"
+
+
+def _names(jobs: list[dict[str, Any]], limit: int = 10) -> str:
+    more = f" and {len(jobs) - limit} more" if len(jobs) > limit else ""
+    return str([job["name"] for job in jobs[:limit]]) + more
 
 
 def run_once(
@@ -90,31 +109,51 @@ def run_once(
     source: Optional[str] = None,
     trust: Optional[str] = None,
 ) -> Result:
-    """Runs a job once over all hosts: a list of words, or a function of this program.
+    """Run a job once across all hosts, or once per period.
 
-    What succeeded once is not run again, on no host, or not before the next tick of ``every``. Who comes
-    while it runs gets Held, or waits as long as ``wait`` says (None: for ever). An exception of the function
-    is recorded as a failure, and raised here. If the lock is lost, the function is interrupted
-    (as by Ctrl-C), nothing is recorded, and Lost is raised.
+    If the job has succeeded before, on any host, it is not run again, and the recorded result is returned.
 
-    How a command ends that is run here is in the result: see ``ok``. One that has failed before, for good, is
-    not run, and raises Failed; with ``check=False`` its result is returned. A command has the standard streams
-    of this process.
+    A command inherits the standard streams of this process. A function runs in this thread; if it returns,
+    success is recorded. An exception of the function is recorded as a failure, and raised here. If the lock is
+    lost, the function is interrupted as by Ctrl-C, and nothing is recorded.
+
+    Args:
+        name: The name of the job and of its lock.
+        work: A command, as a list of arguments, or a function without parameters.
+        every: Run the job once per period, such as "1d" or "1d@07:30", instead of only once.
+        retries: How many further attempts to make if the job fails, counted across all hosts.
+        wait: How long to wait while another process runs the job. None waits forever, and 0 raises Held.
+        ttl: How long the lock stays held without a heartbeat. Default: two minutes.
+        check: Whether to raise Failed for a job that failed permanently in an earlier call.
+        dir, group, source, trust: The location of the lock; see ``help(multilock)``.
+
+    Returns:
+        A Result. A command that this call ran may have failed: look at ``ok``.
+
+    Raises:
+        Held: Another process is running the job.
+        TimedOut: Another process was running the job until ``wait`` had passed.
+        Lost: The lock was lost while the job ran.
+        Failed: The job failed permanently in an earlier call, and is not run again.
+        Error: The job cannot be run, or its result cannot be recorded.
     """
-    words = ["run", "--quiet", *Place(dir, group, source, trust).options()]
-    words += _program.options(
+    args = ["run", "--quiet", *Place(dir, group, source, trust).options()]
+    args += _program.options(
         name=name,
         once=every is None,
-        every=None if every is None else every if isinstance(every, str) else _program.duration(every),
+        every=None if every is None else _program.duration(every),
         retries=retries or None,
         wait=FOREVER if wait is None else None if wait == 0 else _program.duration(wait),
         ttl=None if ttl is None else _program.duration(ttl),
     )
     if callable(work):
-        return _Function(words, getattr(work, "__qualname__", "function"), work).run(check)
+        return _Function(args, getattr(work, "__qualname__", "function"), work).run(check)
     if isinstance(work, str):
-        raise TypeError('the command is a list of words; for a shell say ["sh", "-c", command]')
-    return _result(_program.finish(_program.Run([*words, "--", *map(os.fsdecode, work)])), check)
+        raise TypeError(
+            "work must be a function or a list of arguments, not a string; "
+            'to run a command line in a shell, pass ["sh", "-c", line]'
+        )
+    return _result(_program.run_cancellable(_program.Run([*args, "--", *map(os.fsdecode, work)])), check)
 
 
 def batch(
@@ -128,17 +167,33 @@ def batch(
     source: Optional[str] = None,
     trust: Optional[str] = None,
 ) -> Batch:
-    """Works through a list together with all hosts that are given the same list in the same group.
+    """Run a list of jobs together with all hosts that call this with the same list and group.
 
-    A job is a command, or a pair (a tuple) of its name and its command; any text will do but for NUL
-    characters. Without a name it is called by its number. Returns when all jobs have a result, on
-    whatever host. ``options`` are further words for ``multilock batch``, such as "--halt=now,fail=1".
+    Each job runs once; the jobs of a host that dies are run by others. The call returns when all jobs have
+    ended, on any host. Jobs that have ended before are not run again.
+
+    Args:
+        jobs: Commands, or tuples of a name and a command. A command is a line for sh, or a list of arguments
+            that no shell interprets. The name of a job without one is its number. Jobs may contain any
+            characters except NUL.
+        workers: How many jobs to run at a time on this host.
+        retries: How many further attempts to make for a job that fails.
+        options: Further options of ``multilock batch``, such as "--halt=now,fail=1".
+        dir, group, source, trust: The location of the locks; see ``help(multilock)``. A group is required here
+            or in MULTILOCK_GROUP.
+
+    Returns:
+        A Batch. Jobs may have failed: look at ``ok``.
+
+    Raises:
+        Error: The list cannot be run, for example because the group has another list.
     """
-    words = ["batch", "--json", "--quiet", *Place(dir, group, source, trust).options()]
-    words += _program.options(jobs=workers, retries=retries or None)
-    pairs = os.fsencode("".join(map(_pair, jobs)))
-    said = answer([*words, *options, "--null", "-"], pairs)
-    return Batch(said["total"], said["done"], said["failed"], said["unfinished"], said["failures"] or [], said)
+    args = ["batch", "--json", "--quiet", *Place(dir, group, source, trust).options()]
+    args += _program.options(jobs=workers, retries=retries or None)
+    fields = os.fsencode("".join(map(_fields, jobs)))
+    answer = _program.json_output([*args, *options, "--null", "-"], fields)
+    failures = answer["failures"] or []
+    return Batch(answer["total"], answer["done"], answer["failed"], answer["unfinished"], failures, answer)
 
 
 def wait(
@@ -153,105 +208,118 @@ def wait(
     source: Optional[str] = None,
     trust: Optional[str] = None,
 ) -> Barrier:
-    """Waits until nothing in the group is held, or until the members, or ``expect`` many, have a result.
+    """Wait until the jobs of a group have ended: a barrier.
 
-    Raises TimedOut when ``timeout`` has passed, and Failed if a job has failed or died; with ``check=False``
-    what failed or died is in what it returns.
+    Without ``members`` and ``expect`` the call waits until no lock of the group is held. Crashed hosts do not
+    block it.
+
+    Args:
+        members: Names of jobs, each of which must have a result.
+        expect: How many jobs must have a result.
+        timeout: How long to wait. None waits forever.
+        check: Whether to raise Failed if a job failed or died.
+        options: Further options of ``multilock wait``.
+        dir, group, source, trust: The location of the locks; see ``help(multilock)``.
+
+    Returns:
+        A Barrier, with the jobs that failed or died.
+
+    Raises:
+        TimedOut: The jobs had not ended when ``timeout`` had passed.
+        Failed: A job failed or died; its ``result`` is the Barrier.
+        Error: The group cannot be read.
     """
-    words = ["wait", "--json", "--quiet", *Place(dir, group, source, trust).options()]
-    words += _program.options(expect=expect, wait=None if timeout is None else _program.duration(timeout))
+    args = ["wait", "--json", "--quiet", *Place(dir, group, source, trust).options()]
+    args += _program.options(expect=expect, wait=None if timeout is None else _program.duration(timeout))
     if members is not None:
-        words += ["--members=" + ",".join(members)]
-    said = answer([*words, *options])
-    barrier = Barrier(said["ok"], said["failures"] or [], said["dead"] or [], said)
+        args += ["--members=" + ",".join(members)]
+    answer = _program.json_output([*args, *options])
+    barrier = Barrier(answer["ok"], answer["failures"] or [], answer["dead"] or [], answer)
     if check and not barrier.ok:
-        raise errors.Failed(f"{said.get('error', 'not all jobs have succeeded')}: {barrier}", 1, barrier)
+        raise errors.Failed(f"{answer.get('error', 'not all jobs have succeeded')}: {barrier}", 1, barrier)
     return barrier
 
 
-def answer(words: Sequence[str], given: Optional[bytes] = None, variables: Optional[Mapping[str, str]] = None) -> dict[str, Any]:
-    """What a command prints with --json; 1 is its code if a job has failed."""
-    call = _program.finish(_program.Call(words, given, variables=variables))
-    said = errors.parsed(call.output) if call.code in (0, 1) else {}
-    if not said:
-        raise errors.of(call.code or 0, call.messages)
-    return said
-
-
-def _pair(job: Union[Command, tuple[str, Command]]) -> str:
-    """A job of a list with --null; the name of one that has none is empty."""
+def _fields(job: Union[Command, tuple[str, Command]]) -> str:
+    """Encode a job for --null: the name, which may be empty, and the command, each ended by NUL."""
     if isinstance(job, tuple) and len(job) != 2:
-        raise TypeError(f"a tuple is a pair of a name and a command; write a list for the words of a command: {job!r}")
+        raise TypeError(f"a tuple must be a name and a command, so pass arguments as a list, not as a tuple: {job!r}")
     name, command = cast("tuple[str, Command]", job) if isinstance(job, tuple) else ("", job)
     fields = name, command if isinstance(command, str) else shlex.join(map(os.fsdecode, command))
     if any("\0" in text for text in fields):
-        raise ValueError(f"a job has no NUL characters, and this one has: {job!r}")
+        raise ValueError(f"the name and the command of a job must not contain NUL characters: {job!r}")
     return "".join(text + "\0" for text in fields)
 
 
 def _result(run: _program.Run, check: bool, value: Any = None) -> Result:
-    """Of what ``multilock run`` has reported."""
+    """Convert the report of ``multilock run`` to a Result, or raise the error that it reports."""
     report, code = run.report(), run.code or 0
     if report is None:
-        raise errors.of(code, run.messages)
-    before = report.get("result")
-    if code != 0 and "error" in report and (before is None or before["state"] == "unknown"):  # it is not the job that has failed
-        raise errors.of(code, report["error"])
-    result = Result(report["ran"], code, value, (before or report).get("attempt", 0))
-    if check and before is not None and not result.ok:
+        raise _program.error_for(code, run.messages)
+    recorded = report.get("result")
+    job_failed = recorded is not None and recorded["state"] != "unknown"
+    if code != 0 and "error" in report and not job_failed:
+        raise _program.error_for(code, report["error"])
+    result = Result(report["ran"], code, value, (recorded or report).get("attempt", 0))
+    if check and recorded is not None and not result.ok:
         raise errors.Failed(report["error"], code, result)
     return result
 
 
 class _Function:
-    """A function of this process as the job of ``multilock run``.
+    """Runs a function of this process as the job of ``multilock run``.
 
-    The job that multilock knows of is a shell that says when it begins, and waits to be told how
-    it ended. If we die, it ends multilock, so that nothing is recorded; if multilock ends it, the lock is lost.
+    The job that multilock starts is a shell script. It reports that it has started, and reads the exit code of
+    the function from its standard input. If this process dies, the script reads end-of-file and terminates
+    multilock, so that nothing is recorded. multilock ends the script early only if the lock is lost.
     """
 
     SCRIPT = 'echo begin; read -r code || { kill -TERM "$PPID"; exit 143; }; exit "$code"'
 
-    def __init__(self, words: Sequence[str], label: str, function: Callable[[], Any]) -> None:
-        self._words = [*words, f"--label={label}", "--", "sh", "-c", self.SCRIPT]
+    def __init__(self, args: Sequence[str], label: str, function: Callable[[], Any]) -> None:
+        self._args = [*args, f"--label={label}", "--", "sh", "-c", self.SCRIPT]
         self._function = function
         self._finished = threading.Event()
         self._interrupted = False
 
     def run(self, check: bool) -> Result:
-        (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
-        with open(ours_in, "rb") as answers, open(ours_out, "wb", 0) as orders, open(theirs_in, "rb") as stdin, open(theirs_out, "wb") as stdout:
-            self._answers, self._orders = answers, orders
-            self._call = _program.Run(self._words, stdin=stdin, stdout=stdout)
-            try:
-                self._ended = _program.apart(self._call.run)
-                return self._beside(check)
-            except BaseException:
-                self._call.abandon()
-                raise
+        script_stdin, write_fd = os.pipe()
+        read_fd, script_stdout = os.pipe()
+        with open(read_fd, "rb") as replies, open(write_fd, "wb", 0) as orders:
+            with open(script_stdin, "rb") as stdin, open(script_stdout, "wb") as stdout:
+                self._replies, self._orders = replies, orders
+                self._call = _program.Run(self._args, stdin=stdin, stdout=stdout)
+                try:
+                    self._ended = _program.in_thread(self._call.run)
+                    return self._run_function(check)
+                except BaseException:
+                    self._call.cancel()
+                    raise
 
-    def _beside(self, check: bool) -> Result:
-        if self._answers.readline() != b"begin\n":
+    def _run_function(self, check: bool) -> Result:
+        if self._replies.readline() != b"begin\n":
             self._ended.result()
             return _result(self._call, check)
-        threading.Thread(target=self._guard, args=(threading.current_thread(),), daemon=True).start()
+        threading.Thread(target=self._watch_script, args=(threading.current_thread(),), daemon=True).start()
         try:
             value = self._function()
         except KeyboardInterrupt:
             if not self._interrupted:
                 self._finished.set()
-                raise  # nothing is told, so nothing is recorded
+                raise  # without an exit code, nothing is recorded
         except BaseException:
-            self._tell(1)
+            self._report(1)
             raise
         else:
-            self._tell(0)
+            self._report(0)
             if not self._interrupted:
                 return _result(self._call, check, value)
         self._ended.result()
-        raise errors.of(self._call.code or 122, (self._call.report() or {}).get("error") or self._call.messages)
+        message = (self._call.report() or {}).get("error") or self._call.messages
+        raise _program.error_for(self._call.code or 122, message)
 
-    def _tell(self, code: int) -> None:
+    def _report(self, code: int) -> None:
+        """Report the function's exit code to the script, and wait until multilock has recorded it."""
         self._finished.set()
         try:
             self._orders.write(b"%d\n" % code)
@@ -260,8 +328,8 @@ class _Function:
             pass
         self._ended.result()
 
-    def _guard(self, thread: threading.Thread) -> None:
-        self._answers.read()  # until the shell ends
+    def _watch_script(self, thread: threading.Thread) -> None:
+        self._replies.read()  # returns when the script ends
         if not self._finished.is_set():
             self._interrupted = True
             interrupt(thread)

@@ -1,11 +1,11 @@
-"""A function over a list of items, each once over all hosts: the jobs of a batch, whose values are kept.
+"""Calls a function with each of many items, over all hosts. The items are the jobs of a batch.
 
-Beside the captured output of the group's jobs is a directory ``map``:
+The items and values are in the directory ``map`` of the group, beside the captured output of its jobs:
 
-    items           the items, as the first host wrote them: a pickle
-    DIGEST/NUMBER   how item NUMBER ended: a pickle; DIGEST is that of ``items``
+    items           a pickle of all items, written by the first host
+    DIGEST/NUMBER   a pickle of the value or the exception of item NUMBER; DIGEST is the SHA-256 of ``items``
 
-Each file is renamed into place as a whole.
+Each file is renamed into place when it is complete.
 """
 
 from __future__ import annotations
@@ -30,30 +30,32 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar, Union
 
 from . import _program, errors
-from ._program import Place, call
-from .jobs import answer
+from ._program import Place
 from .lock import Lock
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 PROTOCOL = 5
-"""Of all pickles. Every Python that this package runs on reads and writes it."""
+"""The version of all pickles. Every supported Python reads and writes it."""
 
 WORK = "MULTILOCK_MAP"
-"""The variable that names the directory with what the workers of this host need."""
+"""The environment variable with the directory that this host's workers read their function and items from."""
 
 SETTLED = 5.0
-"""For how many seconds items belong to a host that has not yet begun a batch with them."""
+"""For how many seconds items without a started job are attributed to a host that is about to start its batch."""
 
-GUARD = 'the script runs multilock.map when it is imported: put the call under if __name__ == "__main__":'
+GUARD = (
+    "multilock.map was called while a worker imported the script: "
+    'put the call under if __name__ == "__main__":, so that importing the script does not run it'
+)
 
 importing = False
-"""Set in a worker while it imports the script."""
+"""True in a worker while it imports the script."""
 
 
 class RemoteTraceback(Exception):
-    """The cause of an item's exception: where it was raised, in another process."""
+    """The traceback of a worker, as the cause of the exception that it raised."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -75,16 +77,33 @@ def map(
     source: Optional[str] = None,
     trust: Optional[str] = None,
 ) -> Iterator[R]:
-    """Calls the function with each item, once over all hosts that run this with the same items and group.
+    """Call a function with each item, once across all hosts that run this with the same items and group.
 
-    Each call has a process of its own, in which the function is imported: it is one of a module, or of the
-    script, whose own call of ``map`` is under ``if __name__ == "__main__":``. Returns when each item has ended, on
-    whatever host. The iterator has the values in the order of the items, and raises the exception of
-    an item at its place; ``results`` has all of them. What ended is not run again, also if it failed: ``retries``
-    is for that, or ``options=["--retry-failed"]``. ``workers`` and ``options`` are those of ``batch``.
+    Each call runs in a process of its own, which imports the function by name. So the function must be at the
+    top level of a module or of the script, and a script must call ``map`` under
+    ``if __name__ == "__main__":``. The call returns when all items have ended, on any host. An item that has
+    ended is not run again, even if it failed: use ``retries``, or ``options=["--retry-failed"]`` on one host.
 
-    Items and values are pickles in the shared directory. A pickle can run any code, so a file of another
-    user is refused unless ``trust`` names the user (or is "any").
+    Items and values are pickles in the shared directory. A pickle can run any code, so files of other users
+    are rejected unless ``trust`` names the user.
+
+    Args:
+        function: A function with one parameter.
+        items: The items, which must be the same on all hosts, in the same order.
+        group: The group of the jobs. Use another one for other items or another function.
+        workers: How many items to process at a time on this host.
+        retries: How many further attempts to make for an item that fails.
+        options: Further options of ``multilock batch``, such as "--max-runtime=1h".
+        dir, source, trust: The location of the locks, a directory; see ``help(multilock)``.
+
+    Returns:
+        An iterator of the values, in the order of the items. If an item failed, the iterator raises its
+        exception in place of its value, and ends; ``results`` returns the values of all items.
+
+    Raises:
+        TypeError: The function cannot be imported by name, or an item cannot be pickled.
+        RuntimeError: A worker cannot import the function on this host.
+        Error: The group has other items or another function, or the batch cannot be run.
     """
     if importing:
         raise RuntimeError(GUARD)
@@ -97,14 +116,15 @@ def map(
         local = Path(temporary)
         work.write(local)
         work.check(local)
-        kept = _Kept.publish(place, work.name, blobs)
-        kept.write(local)
-        jobs = [f"{number}\0{work.command(number, kept.digest)}\0" for number in range(1, len(blobs) + 1)]
-        words = ["batch", "--json", "--quiet", *place.options(), *_program.options(jobs=workers, retries=retries or None)]
-        said = answer([*words, *options, "--null", "-"], os.fsencode("".join(jobs)), work.variables(local, kept.values))
-    if said["unfinished"] == 0:
-        kept.tidy()
-    return kept.ended(place, said["failed"] + said["unfinished"] > 0)
+        store = _Store.publish(place, work.name, blobs)
+        store.write(local)
+        jobs = [f"{number}\0{work.command(number, store.digest)}\0" for number in range(1, len(blobs) + 1)]
+        args = ["batch", "--json", "--quiet", *place.options()]
+        args += [*_program.options(jobs=workers, retries=retries or None), *options, "--null", "-"]
+        answer = _program.json_output(args, os.fsencode("".join(jobs)), work.variables(local, store.values))
+    if answer["unfinished"] == 0:
+        store.remove_temporary_files()
+    return store.iterate(place, answer["failed"] + answer["unfinished"] > 0)
 
 
 def results(
@@ -114,22 +134,29 @@ def results(
     source: Optional[str] = None,
     trust: Optional[str] = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Pairs of each item of ``map`` that has ended, in their order, and its value or its exception.
+    """Read the results of ``map``, also while it runs.
 
-    An exception is returned and not raised; its ``__cause__`` has the traceback. Failed is that of an item
-    whose process died.
+    Args:
+        group: The group that was passed to ``map``.
+        dir, source, trust: The location of the locks, a directory; see ``help(multilock)``.
+
+    Yields:
+        A pair for each item that has ended, in the order of the items: the item, and its value or exception.
+        Exceptions are returned, not raised; their ``__cause__`` has the worker's traceback. The exception of
+        an item whose process died is Failed.
     """
     place = Place(dir, group, source, trust)
-    kept, jobs = _Kept.find(place), _Group.of(place)
-    if kept is None or not jobs.used:
+    store, jobs = _Store.find(place), _Group.of(place)
+    if store is None or not jobs.used:
         return
-    for number, blob in enumerate(kept.blobs, 1):
-        outcome = kept.outcome(place, number, jobs)
+    for number, blob in enumerate(store.blobs, 1):
+        outcome = store.outcome(place, number, jobs)
         if outcome is not None:
             yield pickle.loads(blob), outcome.result
 
 
 def dumps(value: Any, what: str) -> bytes:
+    """Pickle a value, which messages call ``what``."""
     try:
         return pickle.dumps(value, PROTOCOL)
     except Exception as error:
@@ -150,19 +177,27 @@ class _Work:
             raise TypeError(f"{function!r} is not a function")
         name = getattr(function, "__qualname__", type(function).__qualname__)
         if "<lambda>" in name or "<locals>" in name:
-            raise TypeError(f"map cannot run {name}: a worker imports the function by its name, so define it at the top level of a module or script, not as a lambda or inside of a function")
+            raise TypeError(
+                f"map cannot run {name}, because a worker imports the function by name: "
+                "define it at the top level of a module or a script"
+            )
         preparation = spawn.get_preparation_data("multilock-map")
-        preparation.pop("authkey", None)  # is a secret of this process
+        preparation.pop("authkey", None)  # a secret of this process
         if not os.path.isfile(preparation.get("init_main_from_path", "")):
-            preparation.pop("init_main_from_path", None)  # a script from the standard input has none
-        if getattr(function, "__module__", None) == "__main__" and not any(key.startswith("init_main") for key in preparation):
-            raise TypeError(f"map cannot run {name}: it was defined in an interactive session, which a worker cannot import; put it into a module or a script")
+            preparation.pop("init_main_from_path", None)  # a script on the standard input has no file
+        has_script = any(key.startswith("init_main") for key in preparation)
+        if getattr(function, "__module__", None) == "__main__" and not has_script:
+            raise TypeError(
+                f"map cannot run {name}, because a worker cannot import it from an interactive session: "
+                "define it in a module or a script"
+            )
         return cls(name, dumps(function, f"the function {name}"), preparation)
 
     def command(self, number: int, digest: str) -> str:
-        """Succeeds only if there is a value: a function may end its process with code 0.
+        """Return the job of an item.
 
-        The list of jobs is the same on hosts with other paths.
+        It fails if there is no value, because a function may end its process with exit code 0. It contains no
+        path, because hosts with other paths must have the same list.
         """
         worker = f'"$MULTILOCK_MAP_PYTHON" -m multilock._worker {number} {digest[:16]} {shlex.quote(self.name)}'
         return f'{worker} && test -e "$MULTILOCK_MAP_VALUES/{number}"'
@@ -171,25 +206,39 @@ class _Work:
         (local / "work").write_bytes(dumps((self.preparation, self.function), "the function"))
 
     def variables(self, local: Path, values: Optional[Path] = None) -> dict[str, str]:
-        """What the environment of a worker has beside ours."""
-        more = {WORK: str(local), "MULTILOCK_MAP_PYTHON": sys.executable, "MULTILOCK_MAP_VALUES": os.fspath(values or "")}
+        """Return the environment variables that a worker needs in addition to those of this process."""
+        variables = {
+            WORK: str(local),
+            "MULTILOCK_MAP_PYTHON": sys.executable,
+            "MULTILOCK_MAP_VALUES": os.fspath(values or ""),
+        }
         parent = str(Path(__file__).parent.parent)
         paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        if parent not in paths and not parent.endswith("-packages"):  # a fresh interpreter finds those
-            more["PYTHONPATH"] = os.pathsep.join([parent, *filter(None, paths)])
-        return more
+        # An interpreter finds site-packages and dist-packages by itself.
+        if parent not in paths and not parent.endswith("-packages"):
+            variables["PYTHONPATH"] = os.pathsep.join([parent, *filter(None, paths)])
+        return variables
 
     def check(self, local: Path) -> None:
-        """Imports the function in a process of its own, before any item can fail because that does not work here."""
-        words = [sys.executable, "-m", "multilock._worker"]
-        check = subprocess.run(words, env={**os.environ, **self.variables(local)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
-        if check.returncode != 0:
-            raise RuntimeError(f"a worker cannot import {self.name} on this host:\n{_program.text(check.stderr)}")
+        """Import the function in a worker, so that a host that cannot import it lets no item fail."""
+        done = subprocess.run(
+            [sys.executable, "-m", "multilock._worker"],
+            env={**os.environ, **self.variables(local)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(
+                f"a worker cannot import {self.name} on this host, so no item was run; "
+                f"fix this error first:\n{_program.decode(done.stderr)}"
+            )
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """The items of a group, and their values."""
+class _Store:
+    """The items of a group, and their values, in the shared directory."""
 
     directory: Path
     digest: str
@@ -201,11 +250,11 @@ class _Kept:
         return self.directory / self.digest
 
     @classmethod
-    def find(cls, place: Place) -> "Optional[_Kept]":
+    def find(cls, place: Place) -> "Optional[_Store]":
         return cls._read(_directory(place), place.trust)
 
     @classmethod
-    def _read(cls, directory: Path, trust: Optional[str]) -> "Optional[_Kept]":
+    def _read(cls, directory: Path, trust: Optional[str]) -> "Optional[_Store]":
         data = read(directory / "items", trust)
         if data is None:
             return None
@@ -213,76 +262,108 @@ class _Kept:
         return cls(directory, hashlib.sha256(data).hexdigest(), name, blobs)
 
     @classmethod
-    def publish(cls, place: Place, name: str, blobs: list[bytes]) -> "_Kept":
-        """Writes the items, or compares them with those that another host wrote, or an earlier call.
+    def publish(cls, place: Place, name: str, blobs: list[bytes]) -> "_Store":
+        """Write the items, or compare them with the stored ones.
 
-        Hosts take turns. Items of which nothing has begun are those of a host that is about to begin, or, after a
-        while, of a group whose results were forgotten: they get a new directory for values then.
+        One host at a time does this. If no job of the stored items has started, they belong to a host that is
+        about to start its batch or, after a while, to a group whose results were deleted. In the latter case
+        the items are written again, with a new digest, and so with a new directory for values.
         """
         directory = _directory(place)
         with Lock("map", dir=place.dir, group=place.group, source=place.source, trust=place.trust):
             _mkdir(directory)
-            items, kept = directory / "items", cls._read(directory, place.trust)
-            same = kept is not None and kept.name == name and len(kept.blobs) == len(blobs) and all(builtins.map(_same, kept.blobs, blobs))
-            if kept is not None and not _Group.of(place).used:
+            items, store = directory / "items", cls._read(directory, place.trust)
+            same = store is not None and store._has(name, blobs)
+            if store is not None and not _Group.of(place).used:
                 age = _age(items)
                 if not same:
                     time.sleep(max(0.0, min(SETTLED - age, SETTLED)))
                 if (not same or age >= SETTLED) and not _Group.of(place).used:
-                    shutil.rmtree(kept.values, ignore_errors=True)
-                    kept, same = None, False
-            if kept is None:
+                    shutil.rmtree(store.values, ignore_errors=True)
+                    store, same = None, False
+            if store is None:
                 write(items, dumps((name, blobs, uuid.uuid4().bytes), "the items"))
-                kept = cls._read(directory, place.trust)
+                store = cls._read(directory, place.trust)
             elif not same:
-                raise errors.Error(f"the group {place.group} has other items, or another function than {name}: choose another group, or forget its results first: {place.shown('clean', '--results')}")
-            assert kept is not None
-            _mkdir(kept.values)
-            return kept
+                raise errors.Error(
+                    f"the group {place.group} has other items, or another function than {name}: use another group, "
+                    f"or delete the results of this one: {place.shell_command('clean', '--results')}"
+                )
+            assert store is not None
+            _mkdir(store.values)
+            return store
+
+    def _has(self, name: str, blobs: list[bytes]) -> bool:
+        if self.name != name or len(self.blobs) != len(blobs):
+            return False
+        return all(builtins.map(_equal, self.blobs, blobs))
 
     def write(self, local: Path) -> None:
-        """Writes the items to where a worker finds its own at once."""
+        """Copy the items to local files, with an index, so that a worker reads only its own item."""
         with open(local / "items", "wb") as items, open(local / "index", "wb") as index:
             for blob in self.blobs:
                 index.write(struct.pack("<qq", items.tell(), len(blob)))
                 items.write(blob)
 
-    def tidy(self) -> None:
-        """Removes what killed workers left, when none is at work any more."""
+    def remove_temporary_files(self) -> None:
+        """Remove the files of killed workers. Call it only when all items have ended."""
         with contextlib.suppress(OSError):
             for name in os.listdir(self.values):
                 if name.startswith("."):
                     (self.values / name).unlink()
 
-    def ended(self, place: Place, failed: bool) -> Iterator[Any]:
-        """The values of items that have all ended, unless some have failed."""
+    def iterate(self, place: Place, failed: bool) -> Iterator[Any]:
+        """Yield the values, or raise the exception of the first item that failed.
+
+        Args:
+            place: The location of the group.
+            failed: Whether any item has failed or not ended.
+        """
         group = _Group.of(place) if failed else _Group(True, {})
         for number in range(1, len(self.blobs) + 1):
-            outcome = self.outcome(place, number, group, patient=not failed)
+            outcome = self.outcome(place, number, group, retry=not failed)
             if outcome is None:
-                raise errors.Failed(f"item {number} has no value: it has not ended, or its file was removed", 1, None)
+                raise errors.Failed(
+                    f"item {number} has no value, because it has not ended or its file was removed; "
+                    f"its state: {place.shell_command('status', str(number))}",
+                    1,
+                    None,
+                )
             if isinstance(outcome, _Raised):
                 raise outcome.result from outcome.result.__cause__
             yield outcome.result
 
-    def outcome(self, place: Place, number: int, group: "_Group", patient: bool = False) -> "Union[_Returned, _Raised, None]":
-        """How an item ended, None if it has not, as far as is known. The group lists what did not succeed."""
+    def outcome(
+        self, place: Place, number: int, group: "_Group", retry: bool = False
+    ) -> "Union[_Returned, _Raised, None]":
+        """Return how an item ended, or None if it has not.
+
+        Args:
+            place: The location of the group.
+            number: The item's number.
+            group: The states of all jobs that have not succeeded.
+            retry: Whether to wait for the file of the value, which an NFS client may not see yet.
+        """
         state = group.states.get(str(number), {})
         data = read(self.values / str(number), place.trust)
-        for delay in (0.1, 0.5, 1.0, 3.0) if patient else ():  # an NFS client may not know the file yet
+        for delay in (0.1, 0.5, 1.0, 3.0) if retry else ():
             if data is None:
                 time.sleep(delay)
                 os.listdir(self.values)
                 data = read(self.values / str(number), place.trust)
-        good, value, trace = (None, None, "") if data is None else pickle.loads(data)
+        succeeded, value, trace = (None, None, "") if data is None else pickle.loads(data)
         if state.get("state", "done") == "done":
-            return _Returned(pickle.loads(value)) if good else None
+            return _Returned(pickle.loads(value)) if succeeded else None
         if state["state"] != "failed":
-            return None  # it will run again
-        if good is False:
+            return None  # it will be retried
+        if succeeded is False:
             return _Raised(_exception(value, trace))
         why = f" ({state['why']})" if state.get("why") else ""
-        return _Raised(errors.Failed(f"item {number}: its process ended with code {state.get('exit')} on {state.get('host')}{why}; what it printed: {place.shown('logs', str(number))}", 1, None))
+        message = (
+            f"item {number}: its process ended with code {state.get('exit')} on {state.get('host')}{why}; "
+            f"its output: {place.shell_command('logs', str(number))}"
+        )
+        return _Raised(errors.Failed(message, 1, None))
 
 
 @dataclass(frozen=True)
@@ -297,60 +378,66 @@ class _Raised:
 
 @dataclass(frozen=True)
 class _Group:
-    """What is known of the group's jobs."""
+    """The states of the group's jobs."""
 
-    used: bool  # it has a list of jobs, or results
-    states: dict[str, Any]  # the results of jobs, by name; of those that succeeded not all
+    used: bool  # whether the group has a list of jobs, or results
+    states: dict[str, Any]  # by name; jobs that succeeded may be missing
 
     @classmethod
     def of(cls, place: Place) -> "_Group":
         found = _status(place).get("results") or {}
-        states = {one["name"]: one for one in found.get("jobs") or []}
+        states = {job["name"]: job for job in found.get("jobs") or []}
         return cls(bool(found.get("progress") or found.get("done") or states), states)
 
 
-def _same(one: bytes, other: bytes) -> bool:
+def _equal(one: bytes, other: bytes) -> bool:
+    """Compare two pickles, or if they differ the objects."""
     try:
         return one == other or bool(pickle.loads(one) == pickle.loads(other))
-    except Exception:  # as the truth of arrays
+    except Exception:  # for example, an array has no truth value
         return False
 
 
 def _exception(data: Optional[bytes], trace: str) -> BaseException:
+    """Load an exception. If this host cannot load its class, return Failed instead."""
     exception: BaseException = errors.Failed("an item raised " + trace.strip().rpartition("\n")[2], 1, None)
     if data is not None:
-        with contextlib.suppress(Exception):  # its class may be unknown here
+        with contextlib.suppress(Exception):
             exception = pickle.loads(data)
     exception.__cause__ = RemoteTraceback(trace)
     return exception
 
 
 def _directory(place: Place) -> Path:
-    """Where the group's items are."""
+    """Return the directory of the group's items."""
     if not place.group:
-        raise ValueError("name a group: its jobs are the items")
+        raise ValueError("map needs a group, whose jobs are the items: pass group=")
     base, group = builtins.map(str, (_status(place)[key] for key in ("base", "group")))
     if not os.path.isdir(base):
-        raise errors.Error("map keeps items and values in a shared directory, and there is none: " + base)
+        raise errors.Error(
+            f"map stores items and values in a shared directory, and {base} is not one: pass the directory as dir="
+        )
     return Path(os.path.abspath(base), ".multilock", "groups", group, "map")
 
 
-def _status(place: Place, *more: str) -> dict[str, Any]:
-    found = errors.parsed(call(["status", "--json", "--quiet", *place.options(), *more], fine=(0, 121, 123)))
-    if not found:
-        raise errors.Error("the status of the group cannot be read")
-    return found
+def _status(place: Place) -> dict[str, Any]:
+    args = ["status", "--json", "--quiet", *place.options()]
+    status = _program.parse_object(_program.check_output(args, expected=(0, 121, 123)))
+    if not status:
+        raise errors.Error(f"the status of the group cannot be read; see: {place.shell_command('status')}")
+    return status
 
 
 def _age(path: Path) -> float:
-    """The age of a file by the server's clock; that of one that is gone does not matter."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as clock, contextlib.suppress(FileNotFoundError):
-        return os.fstat(clock.fileno()).st_mtime - path.stat().st_mtime
+    """Return the age of a file by the clock of the file server. A missing file counts as old."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as clock:
+        with contextlib.suppress(FileNotFoundError):
+            return os.fstat(clock.fileno()).st_mtime - path.stat().st_mtime
     return SETTLED
 
 
 def read(path: Path, trust: Optional[str] = None) -> Optional[bytes]:
-    """Reads a file that only trusted users can have written, None if there is none."""
+    """Read a file that only trusted users can have written. Return None if it does not exist."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -358,40 +445,49 @@ def read(path: Path, trust: Optional[str] = None) -> Optional[bytes]:
     with open(descriptor, "rb") as file:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
-            raise errors.Error(f"{path} is not what multilock.map writes")
+            raise errors.Error(
+                f"{path} was not written by multilock.map, because it is not a regular file with one link: remove it"
+            )
         trust = trust or os.environ.get("MULTILOCK_TRUST") or ""
-        owner = _owner(info.st_uid, trust)
+        owner = _untrusted(info.st_uid, trust)
         if info.st_mode & 0o022 and "any" not in trust.split(","):
-            raise errors.Error(f"others may write to {path}, and a pickle can run any code: it is not one that multilock.map wrote")
+            raise errors.Error(
+                f"other users may write to {path}, and its pickle can run any code: "
+                'check who changed it, and then remove it, or trust all users with trust="any"'
+            )
         if owner:
-            raise errors.Error(f"{path} belongs to user {owner}, and a pickle can run any code: if you trust that user, name it with trust=")
+            raise errors.Error(
+                f"{path} belongs to user {owner}, and its pickle can run any code: "
+                f'if you trust this user, pass trust="{owner}"'
+            )
         return file.read()
 
 
-def _owner(uid: int, trust: str) -> str:
-    """The name of a user that is not trusted, "" of one that is."""
-    import pwd  # there is none on Windows, where no locks live in a directory
+def _untrusted(uid: int, trust: str) -> str:
+    """Return the name of a user that is not trusted, or "" for a trusted one."""
+    import pwd  # missing on Windows, where locks do not live in directories
 
     name = str(uid)
     with contextlib.suppress(KeyError):
         name = pwd.getpwuid(uid).pw_name
-    trusted = {one.strip() for one in trust.split(",")}
+    trusted = {user.strip() for user in trust.split(",")}
     return "" if uid in (0, os.geteuid()) or trusted & {"any", name, str(uid)} else name
 
 
 def _mkdir(path: Path) -> None:
-    """Makes a directory for those who may use the one that it is in, whatever the umask."""
+    """Make a directory with the permissions of its parent, whatever the umask is."""
     with contextlib.suppress(FileExistsError):
         path.mkdir()
         path.chmod(stat.S_IMODE(path.parent.stat().st_mode))
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file that is there as a whole, or not at all. Users of its directory may read it."""
+    """Write a file atomically. Users that may read its directory may read it."""
     temporary = path.with_name(f".{uuid.uuid4()}")
     try:
         with open(temporary, "xb") as file:
-            os.fchmod(file.fileno(), 0o600 | path.parent.stat().st_mode & 0o044)  # only the owner writes: readers trust it
+            # Only the owner may write, because read() rejects other files.
+            os.fchmod(file.fileno(), 0o600 | path.parent.stat().st_mode & 0o044)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Every test has a directory of its own, and the program that $MULTILOCK_PROGRAM names."""
+"""Fixtures. Each test has a directory of its own; MULTILOCK_PROGRAM selects the program to test."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory, which MULTILOCK_DIR names."""
     for name in ("MULTILOCK_SOURCE", "MULTILOCK_GROUP", "MULTILOCK_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MULTILOCK_DIR", str(tmp_path))
@@ -20,7 +21,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def python(shared: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
-    """Starts another interpreter; what is left of it at the end is killed."""
+    """A function that starts another interpreter, which is killed after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def start(program: str) -> "subprocess.Popen[str]":

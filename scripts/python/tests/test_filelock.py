@@ -13,14 +13,14 @@ from filelock import Timeout  # noqa: E402
 from multilock.filelock import FileLock  # noqa: E402
 
 
-def test_it_is_reentrant_as_there(shared: Path) -> None:
+def test_it_is_reentrant_like_filelock(shared: Path) -> None:
     lock = FileLock(shared / "cache" / "x.lock")
     with lock, lock:
         assert lock.is_locked
     assert not lock.is_locked
 
 
-def test_it_excludes_others(shared: Path) -> None:
+def test_it_excludes_other_locks(shared: Path) -> None:
     path = shared / "x.lock"
     with FileLock(path):
         with pytest.raises(Timeout):

@@ -17,23 +17,23 @@ Start = Callable[[str], "subprocess.Popen[str]"]
 
 
 def test_a_command_runs_once(shared: Path) -> None:
-    told = shared / "told"
-    command = ["sh", "-c", 'echo x >> "$1"', "sh", str(told)]
+    log = shared / "log"
+    command = ["sh", "-c", 'echo x >> "$1"', "sh", str(log)]
     first = multilock.run_once("page", command)
     again = multilock.run_once("page", command)
     assert (first.ran, first.exit) == (True, 0)
     assert (again.ran, again.exit) == (False, 0)
-    assert told.read_text() == "x\n"
+    assert log.read_text() == "x\n"
 
 
-def test_a_commands_failure_is_its_result(shared: Path) -> None:
+def test_a_failed_command_is_a_result(shared: Path) -> None:
     assert multilock.run_once("bad", ["sh", "-c", "exit 7"]).exit == 7
     with pytest.raises(multilock.Failed, match="failed permanently") as failed:
         multilock.run_once("bad", ["sh", "-c", "exit 0"])
     again = multilock.run_once("bad", ["sh", "-c", "exit 0"], check=False)
     assert failed.value.result == again
     assert (again.ran, again.exit, again.ok, failed.value.code) == (False, 7, False, 7)
-    assert multilock.run_once("own", ["sh", "-c", "exit 122"]).exit == 122  # no word on the lock
+    assert multilock.run_once("own", ["sh", "-c", "exit 122"]).exit == 122  # the job's own code, not that of a lost lock
     with pytest.raises(multilock.Error, match="command not found") as error:
         multilock.run_once("none", ["/no/such/command"])
     assert error.value.code == 127
@@ -52,7 +52,7 @@ def test_a_function_runs_once(shared: Path) -> None:
     assert calls == [1]
 
 
-def test_a_functions_exception_is_a_failure(shared: Path) -> None:
+def test_an_exception_is_recorded_as_a_failure(shared: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         multilock.run_once("f", lambda: 1 // 0)
     with pytest.raises(multilock.Failed):
@@ -82,18 +82,18 @@ def test_an_interrupted_function_is_run_again(shared: Path) -> None:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    usual = signal.signal(signal.SIGINT, interrupted)
+    previous = signal.signal(signal.SIGINT, interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
             multilock.run_once("f", work)
         time.sleep(0.5)
     finally:
-        signal.signal(signal.SIGINT, usual)
-    assert len(interrupts) == 1, "the end of the program is no second interrupt"
+        signal.signal(signal.SIGINT, previous)
+    assert len(interrupts) == 1, "the end of the program must not cause a second interrupt"
     assert multilock.run_once("f", lambda: "value").value == "value"
 
 
-def test_who_comes_while_it_runs(shared: Path) -> None:
+def test_a_running_job_is_held(shared: Path) -> None:
     def work() -> None:
         with pytest.raises(multilock.Held):
             multilock.run_once("f", lambda: None)
@@ -101,7 +101,7 @@ def test_who_comes_while_it_runs(shared: Path) -> None:
     assert multilock.run_once("f", work).exit == 0
 
 
-def test_an_interpreter_that_dies_has_not_run_it(shared: Path, python: Start) -> None:
+def test_a_killed_interpreter_records_nothing(shared: Path, python: Start) -> None:
     other = python("import multilock, time; multilock.run_once('f', lambda: (print('begun', flush=True), time.sleep(60)))")
     assert other.stdout and other.stdout.readline() == "begun\n"
     other.kill()
@@ -135,23 +135,23 @@ def test_a_list_and_its_barrier(shared: Path) -> None:
         "head -c 300000 /dev/zero >&2",
     ],
 )
-def test_a_commands_output_is_its_own(shared: Path, python: Start, tmp_path: Path, command: str) -> None:
+def test_a_command_inherits_the_standard_streams(shared: Path, python: Start, tmp_path: Path, command: str) -> None:
     program = f"import multilock; r = multilock.run_once('x', ['sh', '-c', {command!r}]); print(r.ran, r.exit, r.attempt)"
     with open(tmp_path / "stderr", "wb") as stderr:
         done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=stderr, check=True)
     assert done.stdout == b"True %d 1\n" % (3 if "exit 3" in command else 0)
-    told = subprocess.run(["sh", "-c", command], capture_output=True, check=False).stderr
-    assert (tmp_path / "stderr").read_bytes() == told
+    expected = subprocess.run(["sh", "-c", command], capture_output=True, check=False).stderr
+    assert (tmp_path / "stderr").read_bytes() == expected
 
 
-def test_what_a_command_leaves_behind_is_not_waited_for(shared: Path) -> None:
+def test_background_processes_are_not_waited_for(shared: Path) -> None:
     began = time.monotonic()
     assert multilock.run_once("daemon", ["sh", "-c", "sleep 30 & echo $! >" + str(shared / "pid")]).ok
     assert time.monotonic() - began < 20
     os.kill(int((shared / "pid").read_text()), signal.SIGKILL)
 
 
-def test_words_and_names_of_any_bytes(shared: Path) -> None:
+def test_arguments_and_names_of_any_bytes(shared: Path) -> None:
     latin = os.fsdecode(b"caf\xe9")
     assert multilock.run_once(latin, ["sh", "-c", 'printf %s "$1" >"$2"', "sh", latin, shared / latin]).ok
     assert (shared / latin).read_bytes() == b"caf\xe9"
@@ -162,31 +162,31 @@ def test_words_and_names_of_any_bytes(shared: Path) -> None:
     assert multilock.batch(["true"], dir=os.fsencode(directory), group="g").ok  # type: ignore[arg-type]
 
 
-def test_any_job_fits_into_a_list(shared: Path) -> None:
-    told = shared / "told"
+def test_jobs_may_contain_any_character_but_nul(shared: Path) -> None:
+    log = shared / "log"
 
-    def tell(*words: str) -> list[str]:
-        return ["sh", "-c", 'printf "<%s>" "$@" >>"$0"', str(told), *words]
+    def append(*args: str) -> list[str]:
+        return ["sh", "-c", 'printf "<%s>" "$@" >>"$0"', str(log), *args]
 
-    words = ["a\tb", "c\r", "#", "BARRIER", "two\nlines", "it's", os.fsdecode(b"\xe9"), ""]
-    jobs = [("#1", tell(*words)), tell("no name"), ("BARRIER", "# no comment\n" + "printf named >>" + str(told)), "NEEDS=1; #x\tx", ("a\tb", "true")]
+    args = ["a\tb", "c\r", "#", "BARRIER", "two\nlines", "it's", os.fsdecode(b"\xe9"), ""]
+    jobs = [("#1", append(*args)), append("no name"), ("BARRIER", "# no comment\n" + "printf named >>" + str(log)), "NEEDS=1; #x\tx", ("a\tb", "true")]
     report = multilock.batch(jobs, workers=1, group="g")
     assert report.ok and report.total == 5, report.failures
-    want = "".join(f"<{word}>" for word in words) + "<no name>named"
-    assert told.read_bytes() == os.fsencode(want)
+    want = "".join(f"<{arg}>" for arg in args) + "<no name>named"
+    assert log.read_bytes() == os.fsencode(want)
     assert multilock.wait(["#1", "2", "BARRIER", "4", "a\tb"], timeout=60, group="g").ok
     with pytest.raises(multilock.Error, match="job 2: .*no command"):
         multilock.batch(["true", ""], group="h")
     with pytest.raises(ValueError, match="NUL"):
         multilock.batch(["a\0b"])
-    with pytest.raises(TypeError, match="a tuple is a pair"):
+    with pytest.raises(TypeError, match="a tuple must be a name and a command"):
         multilock.batch([("echo", "a", "b")])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match="list of words"):
+    with pytest.raises(TypeError, match="list of arguments"):
         multilock.run_once("x", "echo hello")
 
 
 def test_an_interrupt_ends_the_command(shared: Path, python: Start) -> None:
-    """Whenever it comes: no program is left running when the interrupt is seen."""
+    """An interrupt at any time leaves no program running."""
     for delay in (0.0, 0.002, 0.01, 0.05, 0.3):
         name = f"x{delay}"
         timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])

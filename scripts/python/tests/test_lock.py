@@ -17,7 +17,7 @@ import multilock
 Start = Callable[[str], "subprocess.Popen[str]"]
 
 
-def take_away(name: str) -> None:
+def break_lock(name: str) -> None:
     subprocess.run([multilock.program(), "break", "--force", "--now", name], check=True, capture_output=True)
 
 
@@ -36,13 +36,13 @@ def test_one_at_a_time(shared: Path) -> None:
 
 def test_threads_take_turns(shared: Path) -> None:
     inside: list[int] = []
-    most = []
+    counts = []
 
     def work(number: int) -> None:
         for _ in range(3):
             with multilock.Lock("turns", wait=60):
                 inside.append(number)
-                most.append(len(inside))
+                counts.append(len(inside))
                 inside.remove(number)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
@@ -50,7 +50,7 @@ def test_threads_take_turns(shared: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert most == [1] * 9
+    assert counts == [1] * 9
 
 
 def test_a_killed_interpreter_frees_the_lock(shared: Path, python: Start) -> None:
@@ -67,27 +67,27 @@ def test_loss_interrupts_the_main_thread(shared: Path) -> None:
     lock = multilock.Lock("lost", ttl=4)
     with pytest.raises(multilock.Lost):
         with lock:
-            threading.Timer(0.1, take_away, ["lost"]).start()
+            threading.Timer(0.1, break_lock, ["lost"]).start()
             time.sleep(60)
     assert lock.lost.is_set() and not lock.held
 
 
 def test_loss_interrupts_another_thread(shared: Path) -> None:
-    told = []
+    codes = []
 
     def work() -> None:
         try:
             with multilock.Lock("lost", ttl=4):
-                take_away("lost")
+                break_lock("lost")
                 for _ in range(6000):
                     time.sleep(0.01)
         except multilock.Lost as lost:
-            told.append(lost.code)
+            codes.append(lost.code)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(60)
-    assert told == [122]
+    assert codes == [122]
 
 
 def test_loss_calls_a_function(shared: Path) -> None:
@@ -95,21 +95,21 @@ def test_loss_calls_a_function(shared: Path) -> None:
     lock = multilock.Lock("lost", ttl=4, on_lost=lambda lost: called.set())
     with pytest.raises(multilock.Lost):
         with lock:
-            take_away("lost")
+            break_lock("lost")
             assert called.wait(60)
             assert not lock.held
 
 
-def test_loss_is_seen_by_a_check(shared: Path) -> None:
+def test_check_raises_lost(shared: Path) -> None:
     with pytest.raises(multilock.Lost):
         with multilock.Lock("lost", on_lost="ignore", ttl=60) as lock:
             assert 50 < lock.check() <= 60
-            take_away("lost")
+            break_lock("lost")
             with pytest.raises(multilock.Lost):
                 lock.check()
 
 
-def test_the_blocks_own_error_is_kept(shared: Path) -> None:
+def test_an_error_of_the_block_is_raised(shared: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         with multilock.Lock("mine") as lock:
             print(1 // 0)
@@ -117,7 +117,7 @@ def test_the_blocks_own_error_is_kept(shared: Path) -> None:
     multilock.Lock("mine", wait=0).acquire().release()
 
 
-def test_interrupts_of_the_user_stay_interrupts(shared: Path) -> None:
+def test_an_interrupt_in_the_block_is_raised(shared: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         with multilock.Lock("mine"):
             raise KeyboardInterrupt
@@ -131,7 +131,7 @@ def test_it_is_not_reentrant(shared: Path) -> None:
         lock.release()
 
 
-def test_wrong_use_says_what_is_wrong(shared: Path) -> None:
+def test_wrong_use_is_explained(shared: Path) -> None:
     with pytest.raises(ValueError, match="on_lost"):
         multilock.Lock("x", on_lost="scream")
     with pytest.raises(multilock.Error) as error:
@@ -140,7 +140,7 @@ def test_wrong_use_says_what_is_wrong(shared: Path) -> None:
 
 
 def holds(name: str) -> bool:
-    """Whether anything holds the lock."""
+    """Return whether the lock is held."""
     return subprocess.run([multilock.program(), "status", "-q", name], check=False).returncode != 0
 
 
@@ -148,19 +148,19 @@ def test_a_forked_child_leaves_the_block_alone(shared: Path, python: Start) -> N
     other = python(
         """
 import os, sys, multilock
-def waited(child): return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def exit_code(child): return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 with multilock.Lock("x") as lock:
     child = os.fork()
     if child == 0:
         sys.exit(7)
-    print(waited(child), lock.held)
+    print(exit_code(child), lock.held)
     child = os.fork()
     if child == 0:
         print("forked" in repr(lock), lock.held, flush=True)
 if child == 0:
     os._exit(0)
-print(waited(child), lock)
-with multilock.Lock("y") as lock:  # a child that lives on has what wakes the watch
+print(exit_code(child), lock)
+with multilock.Lock("y") as lock:  # a child that stays alive inherits the pipe that stops the watch
     child = os.fork()
     if child == 0:
         os.read(0, 1)
@@ -195,7 +195,7 @@ def test_descriptors_above_1023(shared: Path) -> None:
         lock = multilock.Lock("lost", ttl=4)
         with pytest.raises(multilock.Lost):
             with lock:
-                take_away("lost")
+                break_lock("lost")
                 assert lock.lost.wait(30)
     finally:
         for descriptor in many:
@@ -204,9 +204,9 @@ def test_descriptors_above_1023(shared: Path) -> None:
 
 
 @pytest.fixture
-def late(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program ends only a while after it has granted a lock, even if it is told to end."""
-    path = shared / "late"
+def slow_exit(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that ends 0.6 s after it has acquired a lock, and ignores SIGTERM."""
+    path = shared / "slow_exit"
     path.write_text(f"""#!/bin/sh
 trap '' TERM
 {multilock.program()} "$@" || exit
@@ -217,7 +217,7 @@ if [ "$1" = acquire ]; then sleep 0.6; fi
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.3])
-def test_an_interrupt_leaves_no_lock(late: None, delay: float) -> None:
+def test_an_interrupt_leaves_no_lock(slow_exit: None, delay: float) -> None:
     lock = multilock.Lock("x", wait=0)
     timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
     with pytest.raises(KeyboardInterrupt):
@@ -239,12 +239,12 @@ def test_an_interrupt_does_not_stop_a_release(shared: Path) -> None:
             finally:
                 time.sleep(0.5)
         timer.join()
-        if lock.held:  # it came before the release had begun
+        if lock.held:  # the interrupt came before the release started
             lock.release()
         assert not holds("x")
 
 
-def test_what_it_shows(shared: Path) -> None:
+def test_repr(shared: Path) -> None:
     lock = multilock.Lock("x", dir=shared, group="g")
     assert repr(lock) == f"<Lock 'x' (dir={shared!r}, group='g'): not held>"
     with lock:
@@ -262,22 +262,22 @@ def test_async_one_at_a_time(shared: Path) -> None:
             await asyncio.sleep(0.01)
             inside -= 1
 
-    async def all_of_them() -> None:
+    async def run_all() -> None:
         await asyncio.gather(*(work() for _ in range(4)))
 
-    asyncio.run(all_of_them())
+    asyncio.run(run_all())
 
 
 def test_async_loss_ends_the_block(shared: Path) -> None:
     async def work() -> str:
         try:
             async with multilock.AsyncLock("lost", ttl=4):
-                await asyncio.get_running_loop().run_in_executor(None, take_away, "lost")
+                await asyncio.get_running_loop().run_in_executor(None, break_lock, "lost")
                 await asyncio.sleep(60)
         except multilock.Lost:
-            await asyncio.sleep(0)  # the task goes on
+            await asyncio.sleep(0)  # raises if the task is cancelled again
             return "lost"
-        return "kept"
+        return "not lost"
 
     assert asyncio.run(work()) == "lost"
 
@@ -297,12 +297,12 @@ def test_async_cancellation_takes_no_lock(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("busy", [0.0, 0.3, 1.5])
-def test_async_cancellation_gives_a_granted_lock_back(late: None, busy: float) -> None:
+def test_async_cancellation_releases_an_acquired_lock(slow_exit: None, busy: float) -> None:
     async def work() -> None:
         lock = multilock.AsyncLock("x")
         acquiring = asyncio.create_task(lock.acquire())
         await asyncio.sleep(0)
-        time.sleep(busy)  # the loop does not learn that the lock was granted
+        time.sleep(busy)  # the event loop is blocked when the lock is acquired
         acquiring.cancel()
         with pytest.raises(asyncio.CancelledError):
             await acquiring
@@ -316,12 +316,12 @@ def test_async_cancellation_gives_a_granted_lock_back(late: None, busy: float) -
     asyncio.run(work())
 
 
-def test_async_many_wait_for_one(shared: Path) -> None:
+def test_async_many_waiters(shared: Path) -> None:
     async def work() -> None:
         async with multilock.AsyncLock("x", wait=60):
             await asyncio.sleep(0.1)
 
-    async def all_of_them() -> None:
+    async def run_all() -> None:
         await asyncio.gather(*(work() for _ in range(12)))
 
-    asyncio.run(all_of_them())
+    asyncio.run(run_all())

@@ -1,4 +1,4 @@
-"""A function over items, once over all hosts."""
+"""Tests of map and results."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Page:
 
 def convert(page):
     shared = pathlib.Path(os.environ["MULTILOCK_DIR"])
-    with open(shared / "told", "a") as told:
-        told.write(f"{page.number}\\n")
+    with open(shared / "log", "a") as log:
+        log.write(f"{page.number}\\n")
     print("converting", page.number)
     if page.number == 3 and (shared / "slow").exists():
         (shared / "slow").unlink()
@@ -41,8 +41,8 @@ if __name__ == "__main__":
 
 
 def double(number: int) -> int:
-    with open(Path(os.environ["MULTILOCK_DIR"]) / "told", "a", encoding="utf-8") as told:
-        told.write(f"{number}\n")
+    with open(Path(os.environ["MULTILOCK_DIR"]) / "log", "a", encoding="utf-8") as log:
+        log.write(f"{number}\n")
     return 2 * number
 
 
@@ -55,7 +55,7 @@ class Worse(Exception):
         super().__init__("cannot be pickled")
 
 
-def troubled(number: int) -> Any:
+def fail_in_many_ways(number: int) -> Any:
     if number == 1:
         raise ZeroDivisionError("one")
     if number == 2:
@@ -92,7 +92,7 @@ def script(shared: Path) -> Path:
 
 @pytest.fixture
 def hosts(script: Path) -> Iterator[Any]:
-    """Starts the script, in a session of its own; all that is left is killed."""
+    """A function that starts the script in a session of its own, which is killed after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> "subprocess.Popen[str]":
@@ -106,7 +106,7 @@ def hosts(script: Path) -> Iterator[Any]:
 
 
 def kill(process: "subprocess.Popen[str]") -> None:
-    """Kills all processes of a session, as when its host dies."""
+    """Kill all processes of a session, as if its host died."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -116,20 +116,20 @@ def kill(process: "subprocess.Popen[str]") -> None:
                 pass
 
 
-def told(shared: Path) -> list[int]:
-    return sorted(int(line) for line in (shared / "told").read_text().split())
+def logged(shared: Path) -> list[int]:
+    return sorted(int(line) for line in (shared / "log").read_text().split())
 
 
 def test_map_in_order_and_once(shared: Path) -> None:
     assert list(multilock.map(double, range(5), group="g")) == [0, 2, 4, 6, 8]
     assert list(multilock.map(double, range(5), group="g")) == [0, 2, 4, 6, 8]
-    assert told(shared) == [0, 1, 2, 3, 4]
+    assert logged(shared) == [0, 1, 2, 3, 4]
     assert list(multilock.results("g")) == [(n, 2 * n) for n in range(5)]
     assert list(multilock.map(double, [], group="h")) == []
     assert list(multilock.results("none")) == []
 
 
-def test_map_refuses_what_a_worker_cannot_import(shared: Path, python: Any) -> None:
+def test_map_rejects_functions_that_a_worker_cannot_import(shared: Path, python: Any) -> None:
     def inner(number: int) -> int:
         return number
 
@@ -149,7 +149,7 @@ def test_map_refuses_what_a_worker_cannot_import(shared: Path, python: Any) -> N
         multilock.map(double, [1], group="")
 
 
-def test_map_needs_the_guard(shared: Path) -> None:
+def test_map_needs_a_main_guard(shared: Path) -> None:
     path = shared / "bare.py"
     path.write_text("import multilock\ndef f(x): return x\nmultilock.map(f, [1], group='g')\n")
     got = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
@@ -159,11 +159,11 @@ def test_map_needs_the_guard(shared: Path) -> None:
 
 
 def test_map_failures_are_recorded(shared: Path) -> None:
-    values = multilock.map(troubled, [6, 1, 2, 3, 4, 5, 7], group="g")
+    values = multilock.map(fail_in_many_ways, [6, 1, 2, 3, 4, 5, 7], group="g")
     assert next(values) == 6
     with pytest.raises(ZeroDivisionError, match="one") as raised:
         next(values)
-    assert "in troubled" in str(raised.value.__cause__)
+    assert "in fail_in_many_ways" in str(raised.value.__cause__)
     found = [value for _, value in multilock.results("g")]
     assert [type(value) for value in found] == [int, ZeroDivisionError, multilock.Failed, multilock.Failed, TypeError, SystemExit, multilock.Failed]
     assert "Worse: cannot be pickled" in str(found[2])
@@ -181,19 +181,19 @@ def test_map_retries(shared: Path) -> None:
 def test_map_compares_items(shared: Path) -> None:
     words = [{"a", "b", "c", "d"}, {"e"}]
     assert list(multilock.map(size_of, words, group="g")) == [4, 1]
-    assert list(multilock.map(size_of, [set("dcba"), {"e"}], group="g")) == [4, 1]  # the same, in another order
+    assert list(multilock.map(size_of, [set("dcba"), {"e"}], group="g")) == [4, 1]  # equal sets with different pickles
     others: "list[tuple[Any, Any]]" = [(size_of, [{"x"}, {"e"}]), (size_of, words[:1]), (len, words)]
     for function, items in others:
-        with pytest.raises(multilock.Error, match="clean --results") as refused:
+        with pytest.raises(multilock.Error, match="clean --results") as rejected:
             multilock.map(function, items, group="g")
-    subprocess.run(["sh", "-c", f"multilock() {{ '{multilock.program()}' \"$@\"; }}; {str(refused.value).rpartition(': ')[2]}"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["sh", "-c", f"multilock() {{ '{multilock.program()}' \"$@\"; }}; {str(rejected.value).rpartition(': ')[2]}"], check=True, stdout=subprocess.DEVNULL)
     assert list(multilock.results("g")) == []
     assert list(multilock.map(size_of, [{"x"}], group="g")) == [1]
     assert list(multilock.results("g")) == [({"x"}, 1)]
 
 
 def test_map_of_a_long_list(shared: Path) -> None:
-    """Its jobs are claimed together, and those that succeeded are only counted."""
+    """The jobs are claimed in chunks, and the status only counts those that succeeded."""
     items = list(range(100, 140))
     values = multilock.map(flag, items, group="g", workers=4)
     with pytest.raises(ValueError, match="130"):
@@ -214,16 +214,16 @@ def test_map_in_a_relative_directory(shared: Path, monkeypatch: pytest.MonkeyPat
         multilock.map(str, [1], group="g", source=f"cook+file:{shared}?period=5m")
 
 
-def test_map_begins_anew(shared: Path) -> None:
+def test_map_starts_again_without_results(shared: Path) -> None:
     assert list(multilock.map(double, [1, 2], group="g")) == [2, 4]
     subprocess.run([multilock.program(), "-g", "g", "clean", "--results", "-q"], check=True)
     assert list(multilock.results("g")) == []
     assert list(multilock.map(double, [1, 2], group="g")) == [2, 4]
-    assert told(shared) == [1, 1, 2, 2]
+    assert logged(shared) == [1, 1, 2, 2]
     assert len(list(multilock.results("g"))) == 2
 
 
-def test_map_refuses_files_of_other_users(shared: Path) -> None:
+def test_map_rejects_files_of_other_users(shared: Path) -> None:
     assert list(multilock.map(double, [1], group="g")) == [2]
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
@@ -234,10 +234,10 @@ def test_map_refuses_files_of_other_users(shared: Path) -> None:
     (item,) = multilock.results("g", trust="4711")
     assert item == (1, 2)
     value.chmod(0o664)
-    with pytest.raises(multilock.Error, match="others may write"):
+    with pytest.raises(multilock.Error, match="other users may write"):
         list(multilock.results("g", trust="4711"))
     os.link(value, value.with_name("other"))
-    with pytest.raises(multilock.Error, match="is not what"):
+    with pytest.raises(multilock.Error, match="was not written by"):
         list(multilock.results("g", trust="any"))
     value.unlink()
     value.symlink_to("/etc/passwd")
@@ -251,21 +251,21 @@ def test_map_on_two_hosts_at_once(shared: Path, hosts: Any) -> None:
         output, messages = process.communicate(timeout=300)
         assert process.returncode == 0, messages
         assert output.split() == [str(10 * n) for n in range(1, 13)]
-    assert told(shared) == list(range(1, 13))
+    assert logged(shared) == list(range(1, 13))
     again = hosts()
     assert again.communicate(timeout=300)[0].split() == [str(10 * n) for n in range(1, 13)]
-    assert told(shared) == list(range(1, 13))
+    assert logged(shared) == list(range(1, 13))
 
 
-def test_map_survives_a_killed_host(shared: Path, hosts: Any) -> None:
+def test_map_continues_after_a_killed_host(shared: Path, hosts: Any) -> None:
     (shared / "slow").touch()
-    victim = hosts()
+    killed = hosts()
     end = time.monotonic() + 120
     while not (shared / "sleeping").exists():
-        assert time.monotonic() < end and victim.poll() is None
+        assert time.monotonic() < end and killed.poll() is None
         time.sleep(0.05)
-    kill(victim)
+    kill(killed)
     output, messages = hosts().communicate(timeout=300)
     assert output.split() == [str(10 * n) for n in range(1, 13)], messages
-    assert sorted(set(told(shared))) == list(range(1, 13))
-    assert told(shared).count(3) == 2
+    assert sorted(set(logged(shared))) == list(range(1, 13))
+    assert logged(shared).count(3) == 2

@@ -1,4 +1,4 @@
-"""Names are bytes: no two of them meet, whatever they are."""
+"""Two different names are two different locks, whatever bytes they contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECES = [
 
 
 def pair(draw: random.Random) -> tuple[bytes, bytes]:
-    """Two different names that are alike."""
+    """Return two different names that are similar."""
     while True:
         one = b"".join(draw.choices(PIECES, k=draw.randint(1, 5)))
         at = draw.randrange(len(one))
@@ -25,31 +25,31 @@ def pair(draw: random.Random) -> tuple[bytes, bytes]:
             return one, other
 
 
-def test_no_two_names_meet(shared: Path) -> None:
-    """MULTILOCK_TEST_NAMES says for how many seconds new ones are drawn."""
+def test_different_names_are_different_locks(shared: Path) -> None:
+    """MULTILOCK_TEST_NAMES is the number of seconds for which random names are tried."""
     seed = time.time_ns()
     draw, end, count = random.Random(seed), time.monotonic() + float(os.environ.get("MULTILOCK_TEST_NAMES", "0").rstrip("s")), 0
     while count < 6 or time.monotonic() < end:
         count += 1
         one, other = map(os.fsdecode, pair(draw))
-        told = f"seed {seed}: {one!r} and {other!r}"
+        case = f"seed {seed}: {one!r} and {other!r}"
         try:
             first = multilock.Lock(one, wait=0).acquire()
         except multilock.Held:
-            raise AssertionError(told) from None
+            raise AssertionError(case) from None
         except multilock.Error as error:
-            assert len(str(error)) > 20, told  # refused, with a reason
+            assert len(str(error)) > 20, case  # rejected, with a reason
             continue
         try:
             try:
                 multilock.Lock(other, wait=0).acquire().release()
             except multilock.Held:
-                raise AssertionError(told) from None
+                raise AssertionError(case) from None
             except multilock.Error as error:
-                assert len(str(error)) > 20, told
+                assert len(str(error)) > 20, case
             try:
                 multilock.Lock(one, wait=0).acquire()
-                raise AssertionError(f"{told}: twice")
+                raise AssertionError(f"{case}: twice")
             except multilock.Held:
                 pass
         finally:
