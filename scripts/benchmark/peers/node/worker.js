@@ -1,4 +1,4 @@
-// Measures proper-lockfile from outside: obeys the driver's commands, which ../../README.md describes.
+// Runs proper-lockfile for the driver, with the commands in ../../README.md.
 //
 //     node worker.js DIR
 'use strict';
@@ -10,7 +10,7 @@ const lockfile = require('proper-lockfile');
 
 const file = path.join(process.argv[2], 'lock');
 
-// By default it does not wait at all. It waits here at the interval at which filelock polls.
+// By default it does not wait. This is the polling interval of filelock.
 const options = { realpath: false, retries: { forever: true, factor: 1, minTimeout: 50, maxTimeout: 50 } };
 
 let unlock;
