@@ -192,7 +192,7 @@ func (l timedLease) Ends() boottime.Instant { return l.ends }
 
 // The source decides when a timed lock is over. The options' TTL does not matter, longer or shorter, and
 // successful renewals do not extend it.
-// Rule: none (docs/cooking.md)
+// Rule: none (docs/internals/cooking.md)
 func TestTimedLockEndsAtItsTime(t *testing.T) {
 	for _, opt := range []multilock.Options{{}, {TTL: time.Second}, {TTL: time.Hour}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 }
 
 // The time may be much shorter than the heartbeat interval of the options.
-// Rule: none (docs/cooking.md)
+// Rule: none (docs/internals/cooking.md)
 func TestShortTimeEndsInTime(t *testing.T) {
 	for _, lasts := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestShortTimeEndsInTime(t *testing.T) {
 }
 
 // A detached lock has no keeper that could cancel its context in time, but still knows that it is over.
-// Rule: none (docs/cooking.md)
+// Rule: none (docs/internals/cooking.md)
 func TestTimedLockDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := timedFake{newFake(), time.Minute}

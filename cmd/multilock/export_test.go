@@ -4,6 +4,7 @@ package main
 
 import (
 	"regexp"
+	"testing"
 
 	"github.com/multilock/go/cmd/multilock/internal/options"
 )
@@ -21,3 +22,12 @@ func Arguments() map[string]string {
 	}
 	return usages
 }
+
+// RequireReference compares a page of docs/reference with what it is made from.
+func RequireReference(t *testing.T, name, text string) {
+	t.Helper()
+	requireReference(t, name, text)
+}
+
+// Folded breaks an item of a list into lines.
+func Folded(item string) string { return folded("  ", item) }

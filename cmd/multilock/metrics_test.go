@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	main "github.com/multilock/go/cmd/multilock"
 )
 
 // metrics returns the samples of "metrics", by their names with labels.
@@ -87,6 +90,34 @@ func TestMetricsIntoAFile(t *testing.T) {
 		require.Equal(t, 125, got.code, args)
 		require.Empty(t, got.stdout)
 	}
+}
+
+// docs/reference has all metrics, with their labels.
+func TestMetricsReference(t *testing.T) {
+	s := newStation(t)
+	s.ran("late", "1h", 10*time.Hour, 0)
+	s.must("run", "-n", "late", "--every", "1h", "--", "true")
+	s.must("-g", "g", "batch", s.list("true"))
+	text := s.must("metrics") + s.must("-g", "g", "metrics")
+	labels := map[string]string{}
+	for sample := range samples(text) {
+		metric, rest, _ := strings.Cut(sample, "{")
+		for _, suffix := range []string{"_sum", "_count"} {
+			metric = strings.TrimSuffix(metric, suffix)
+		}
+		labels[metric] = strings.Join(regexp.MustCompile(`\b\w+="`).FindAllString(rest, -1), ", ")
+	}
+	var page strings.Builder
+	page.WriteString("# Metrics\n\nOf `multilock metrics`. [Monitoring](../guides/monitoring.md) describes their use.\nBeside each metric are its type and its labels.\n\n")
+	known := map[string]bool{}
+	for _, found := range regexp.MustCompile(`# HELP (\w+) (.*)\n# TYPE \w+ (\w+)\n`).FindAllStringSubmatch(text, -1) {
+		if metric := found[1]; !known[metric] {
+			known[metric] = true
+			page.WriteString(main.Folded(fmt.Sprintf("- `%s` (%s; %s): %s", metric, found[3], strings.ReplaceAll(labels[metric], `="`, ""), found[2])))
+		}
+	}
+	require.Greater(t, len(known), 14)
+	main.RequireReference(t, "metrics.md", page.String())
 }
 
 // monitoring is the directory with the files for monitoring systems.

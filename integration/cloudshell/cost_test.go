@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// What operations cost in requests, call by call. docs/cloudshell.md tells it.
+// What operations cost in requests, call by call. docs/internals/cloudshell.md has the numbers.
 func TestCost(t *testing.T) {
 	l := newLab(t, serverOptions())
 	src := l.open(t)

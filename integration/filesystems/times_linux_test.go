@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the table in docs/filesystems.md says of times: in steps of how long they are told.
+// What the table in docs/internals/filesystems.md says of times: in steps of how long they are told.
 func TestStepsOfTimes(t *testing.T) {
 	v, mounts := mounted(t)
 	base := place(t, mounts)[0]

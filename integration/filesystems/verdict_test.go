@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// verdict is what docs/filesystems.md says of a filesystem.
+// verdict is what docs/internals/filesystems.md says of a filesystem.
 type verdict struct {
 	// oneHost says that no other host can see it, which doctor warns of.
 	oneHost bool

@@ -36,7 +36,6 @@ func cluster() []scene {
 			says:   map[string]string{"--dry-run": "two +would run, changed", "--replace jobs.txt": "2 jobs: 2 done, 1 ended earlier"},
 		}.play},
 		{has: "doctor --join", play: commands{hosts: true, before: convert, says: map[string]string{"doctor": "join: 3 participants"}}.play},
-		{has: "ok       host: node2", play: notCommands("it is what doctor prints")},
 		{has: "# convert.sh", play: func(t *testing.T, b block) {
 			hosts(t)
 			p := newPlace(t)

@@ -131,11 +131,9 @@ func entry[V any](of map[string]V, line string) (found V, is bool) {
 	return found, false
 }
 
-// goProgram is a whole program, to be handed to a go command.
-func goProgram(command string) func(*testing.T, block) {
-	return func(t *testing.T, b block) {
-		p := newPlace(t)
-		p.write(p.work+"/main.go", b.text)
-		p.must("cd " + checkout(t) + " && GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local " + command + " " + p.work + "/main.go")
-	}
+// goProgram runs a whole program.
+func goProgram(t *testing.T, b block) {
+	p := newPlace(t)
+	p.write(p.work+"/main.go", b.text)
+	p.must("cd " + checkout(t) + " && GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local go run " + p.work + "/main.go")
 }

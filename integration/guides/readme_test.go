@@ -33,7 +33,7 @@ func readme() []scene {
 				}
 			}
 		}},
-		{has: "fslock.Open", play: goProgram("go run")},
+		{has: "fslock.Open", play: goProgram},
 	}
 }
 
@@ -69,9 +69,6 @@ func comingFrom() []scene {
 
 func goGuide() []scene {
 	return []scene{
-		{has: "fslock.Open", play: goProgram("go run")},
-		{has: "AcquireShared", play: goProgram("go vet")},
-		{has: "lockgroup.Once", play: goProgram("go vet")},
-		{has: "batch.Run", play: goProgram("go vet")},
+		{has: "fslock.Open", play: goProgram},
 	}
 }

@@ -3,7 +3,6 @@ package guides_test
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,37 +17,45 @@ const unitDir = "/etc/systemd/system/"
 func timers() []scene {
 	return []scene{
 		{has: "ExecStart=", play: func(t *testing.T, b block) {
-			require.NoError(t, os.WriteFile(unitDir+"nightly.service", []byte(b.text), 0o644))
-			line := regexp.MustCompile(`(?m)^ExecStart=(.*)`).FindStringSubmatch(b.text)
+			require.Contains(t, packagedUnits(t)["multilock-nightly.service"], b.text)
 			p := newPlace(t)
-			p.must("MULTILOCK_DIR=/shared " + line[1])
+			p.must("cp $(command -v multilock) /usr/bin/multilock; MULTILOCK_DIR=/shared " + strings.TrimPrefix(strings.TrimSpace(b.text), "ExecStart=") + "; rm /usr/bin/multilock")
 			require.Equal(t, []string{"nightly.sh"}, p.calls())
-		}},
-		{has: "OnCalendar=", play: func(t *testing.T, b block) {
-			require.NoError(t, os.WriteFile(unitDir+"nightly.timer", []byte(b.text), 0o644))
 		}},
 		{has: "systemd-analyze", play: func(t *testing.T, b block) {
 			p := newPlace(t)
+			p.program("/usr/bin/multilock", "#!/bin/sh\n")
+			for name, text := range packagedUnits(t) {
+				require.NoError(t, os.WriteFile(unitDir+name, []byte(text), 0o644))
+			}
 			verify, enable, _ := strings.Cut(b.text, "\n")
-			require.Equal(t, "systemctl enable --now nightly.timer\n", enable, "it needs a systemd that runs, which no world has")
-			verifies(p, verify)
-			p.must("systemctl --root / enable nightly.timer && test -e " + unitDir + "timers.target.wants/nightly.timer")
-		}},
-		{has: "kind: CronJob", play: func(t *testing.T, b block) {
-			var cron batchv1.CronJob
-			require.NoError(t, yaml.UnmarshalStrict([]byte(b.text), &cron))
-			require.Equal(t, "batch/v1 CronJob", cron.APIVersion+" "+cron.Kind)
-			pod := cron.Spec.JobTemplate.Spec.Template.Spec
-			inPod(t, pod)
-		}},
-		{has: "kind: Job\n", play: func(t *testing.T, b block) {
-			var job batchv1.Job
-			require.NoError(t, yaml.UnmarshalStrict([]byte(b.text), &job))
-			require.Equal(t, "batch/v1 Job", job.APIVersion+" "+job.Kind)
-			require.Nil(t, job.Spec.Completions)
-			inPod(t, job.Spec.Template.Spec)
+			require.Equal(t, "systemctl enable --now multilock-nightly.timer\n", enable, "it needs a systemd that runs, which no world has")
+			verifies(p, strings.Replace(verify, "verify", "verify --man=no", 1))
+			verifies(p, "systemd-analyze verify --man=no "+unitDir+"multilock-nightly.service")
+			p.must("systemctl --root / enable multilock-nightly.timer && test -e " + unitDir + "timers.target.wants/multilock-nightly.timer; rm /usr/bin/multilock")
 		}},
 	}
+}
+
+// The manifests beside the guide.
+func TestKubernetes(t *testing.T) {
+	for _, name := range []string{"nightly.sh", "work"} {
+		require.NoError(t, os.WriteFile("/usr/local/bin/"+name, []byte(standIn), 0o755))
+	}
+	manifest := func(name string, into any) {
+		text, err := os.ReadFile(filepath.Join(checkout(t), "docs/kubernetes", name))
+		require.NoError(t, err)
+		require.NoError(t, yaml.UnmarshalStrict(text, into))
+	}
+	var cron batchv1.CronJob
+	manifest("cronjob.yaml", &cron)
+	require.Equal(t, "batch/v1 CronJob", cron.APIVersion+" "+cron.Kind)
+	inPod(t, cron.Spec.JobTemplate.Spec.Template.Spec)
+	var job batchv1.Job
+	manifest("job.yaml", &job)
+	require.Equal(t, "batch/v1 Job", job.APIVersion+" "+job.Kind)
+	require.Nil(t, job.Spec.Completions)
+	inPod(t, job.Spec.Template.Spec)
 }
 
 // inPod runs the command of a pod as the manifest says, and checks what the schema leaves open.
@@ -84,17 +91,14 @@ func verifies(p *place, command string) {
 	}
 }
 
-// The units in the packages are right, too.
-func TestPackagedUnits(t *testing.T) {
-	p := newPlace(t)
-	p.program("/usr/bin/multilock", "#!/bin/sh\n")
-	p.program("/usr/local/bin/nightly.sh", standIn)
+// packagedUnits returns the examples in the packages, by their names.
+func packagedUnits(t *testing.T) map[string]string {
+	t.Helper()
+	units := map[string]string{}
 	for _, name := range []string{"multilock-nightly.service", "multilock-nightly.timer"} {
 		text, err := os.ReadFile(filepath.Join(checkout(t), "scripts/package/files", name))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(unitDir+name, text, 0o644))
+		units[name] = string(text)
 	}
-	verifies(p, "systemd-analyze verify --man=no "+unitDir+"multilock-nightly.timer")
-	verifies(p, "systemd-analyze verify --man=no "+unitDir+"multilock-nightly.service")
-	p.must("rm /usr/bin/multilock")
+	return units
 }

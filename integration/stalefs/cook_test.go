@@ -18,7 +18,7 @@ import (
 )
 
 // The suite of sources whose locks end by time, with stale caches.
-// Rule: none (docs/cooking.md)
+// Rule: none (docs/internals/cooking.md)
 func TestCookingLockConformance(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, stalefs.Options{})
@@ -39,7 +39,7 @@ func TestCookingLockConformance(t *testing.T) {
 
 // The register stays one while replies are lost, requests are carried out twice or long after
 // they failed, and clients remember old names.
-// Rule: none (docs/cooking.md)
+// Rule: none (docs/internals/cooking.md)
 func TestCookRegisterUnderFaults(t *testing.T) {
 	for name, tick := range map[string]time.Duration{"fine clock": 0, "coarse clock": 4 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

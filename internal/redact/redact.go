@@ -2,7 +2,7 @@
 // read it. It recognises a secret by what precedes it: the name of an option, a variable, a field or a
 // header, or the user of a URL. The result is for people: it must not be executed or used for decisions.
 //
-// docs/secrets.md has the rules.
+// docs/internals/redaction.md has the rules.
 package redact
 
 import (

@@ -19,7 +19,7 @@
 //
 // Hosts compare no clocks. Each step may be delayed for any time, and a look may show an outdated
 // value: two processes never hold the lock. All this depends on one condition: all processes use
-// the same period. docs/cooking.md has the reasons, docs/models the proofs.
+// the same period. docs/internals/cooking.md has the reasons, docs/models the proofs.
 //
 // # What is different from other locks
 //

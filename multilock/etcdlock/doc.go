@@ -11,5 +11,5 @@
 // a lease, which the holder keeps alive. The record outlasts the lease: the next contender sees the
 // dead lock, and breaks it in a transaction whose conditions are that record, and no heartbeat.
 //
-// docs/etcd.md has the keys, the costs and the limits.
+// docs/internals/etcd.md has the keys, the costs and the limits.
 package etcdlock

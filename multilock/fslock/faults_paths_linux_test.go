@@ -40,7 +40,7 @@ func byPath() *faultfs.FS {
 
 // Access by path is safe for one host. A second host is rejected, and from then on the first, too, which
 // cannot know whether the second was; until a user declares that the second is gone.
-// Rule: none (docs/filesystems.md)
+// Rule: none (docs/internals/filesystems.md)
 func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 	base := fresh(t)
 	try := func(self process.Identity) error {

@@ -26,5 +26,5 @@
 // it works, and [Source.Examine] warns. FerretDB 1 does not update a document in one step, so it
 // cannot hold a lock, and is rejected. A sharded collection must be sharded by _id.
 //
-// docs/mongodb.md has the format, the necessary privileges and the limits.
+// docs/internals/mongodb.md has the format, docs/mongodb.md the necessary privileges and the limits.
 package mongolock

@@ -12,5 +12,5 @@
 // no lock, and there may be a connection pooler. Each operation is a few statements that are sent
 // at once, as one transaction, and takes one round trip.
 //
-// docs/postgres.md has the tables, the costs and the limits.
+// docs/internals/postgres.md has the tables, the costs and the limits.
 package pglock

@@ -21,7 +21,7 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when its whole TTL passed without a heartbeat by the server's clock, and none came while another process watched"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes its row and notifies the first waiter; behind a pooler, waiters poll once a second"),
-		source.Keeps(source.TraitFenceNumbers, "a sequence; an asynchronous standby may repeat some when promoted"),
+		source.Keeps(source.TraitFenceNumbers, "a sequence; a promoted asynchronous standby may go back to smaller ones"),
 		source.Keeps(source.TraitQueue, "in the order of arrival; for one lock also without --fair"),
 		source.Keeps(source.TraitOneClock, "the server's; a failover changes the server, so keep the servers' clocks in step"),
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, at one instant of the primary"),

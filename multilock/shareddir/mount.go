@@ -46,7 +46,7 @@ func (m mount) findings() []source.Finding {
 	return found
 }
 
-// tested are the types beside NFS in the table of docs/filesystems.md. bindfs and MooseFS are plain "fuse".
+// tested are the types beside NFS in the table of docs/internals/filesystems.md. bindfs and MooseFS are plain "fuse".
 var tested = []string{
 	"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "cifs", "smb3", "9p", "vfat", "msdos", "exfat", "fuseblk",
 	"glusterfs", "ceph-fuse", "gocryptfs", "fuse-overlayfs", "unionfs-fuse", "sshfs", "mergerfs", "encfs", "cryfs", "fuse",

@@ -115,7 +115,7 @@ func cookedInTime(w *explore.World) {
 }
 
 // No two actors hold a cooking lock at a time, whichever is suspended, and whatever happens to its swap.
-// Rule: none (docs/cooking.md)
+// Rule: none (docs/internals/cooking.md)
 func TestExploreCook(t *testing.T) {
 	t.Parallel()
 	sc := onCells(true, true)

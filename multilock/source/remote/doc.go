@@ -12,5 +12,5 @@
 // a lock, [Holding] is the end of a lease, [Changes] makes each change under it once, and [News]
 // wakes a waiter. [Repeat], [Facts], [OpError] and [Outlive] are for requests.
 //
-// docs/sources.md describes how to write a source.
+// docs/internals/sources.md describes how to write a source.
 package remote

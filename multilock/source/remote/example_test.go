@@ -21,7 +21,7 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// The example of docs/sources.md: a whole source, whose server is a map in this process.
+// The example of docs/internals/sources.md: a whole source, whose server is a map in this process.
 
 // Store is the server.
 type Store struct {
@@ -216,9 +216,9 @@ func open(t testing.TB, store remote.Store) *Source {
 	return src
 }
 
-// TestPageShowsTheExample checks that docs/sources.md shows the tested code.
+// TestPageShowsTheExample checks that docs/internals/sources.md shows the tested code.
 func TestPageShowsTheExample(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "sources.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "internals", "sources.md"))
 	require.NoError(t, err)
 	this, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
