@@ -80,7 +80,7 @@ func TestErrorsReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Errors of the Go and Python packages\n\nMessages are in [troubleshooting](../troubleshooting.md#by-message).\n")
 	for _, each := range []struct{ dir, name string }{
-		{"multilock/source", "multilock"}, {"lockgroup", "lockgroup"}, {"lockgroup/batch", "batch"},
+		{"multilock", "multilock"}, {"lockgroup", "lockgroup"}, {"lockgroup/batch", "batch"},
 	} {
 		fmt.Fprintf(&b, "\n## Go: %s\n\n", each.name)
 		files, err := filepath.Glob(filepath.Join("..", "..", each.dir, "*.go"))
@@ -96,13 +96,13 @@ func TestErrorsReference(t *testing.T) {
 				b.WriteString(folded("  ", "- "+strings.Replace(escaped(meaning), one[2], "`"+one[2]+"`", 1)))
 			}
 		}
-		require.NotZero(t, found, each.dir)
+		require.NotZero(t, found, each.name)
 	}
 	b.WriteString("\n## Python\n\n")
 	text, err := os.ReadFile(filepath.Join("..", "..", "scripts", "python", "multilock", "errors.py"))
 	require.NoError(t, err)
 	for _, one := range pythonError.FindAllStringSubmatch(string(text), -1) {
-		b.WriteString(folded("  ", fmt.Sprintf("- `%s`: %s", one[1], escaped(one[2]))))
+		b.WriteString(folded("  ", fmt.Sprintf("- `%s`: %s", one[1], escaped(strings.ReplaceAll(one[2], "``", "")))))
 	}
 	requireReference(t, "errors.md", b.String())
 }
