@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
@@ -25,22 +26,25 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer source.Close() //nolint:errcheck // it only closes descriptors
-	return worker.Serve(&named{source: source}, os.Stdin, os.Stdout)
+	defer source.Close()                                                  //nolint:errcheck // it only closes descriptors
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // every program has a context that can end
+	defer stop()
+	return worker.Serve(&named{ctx: ctx, source: source}, os.Stdin, os.Stdout)
 }
 
 // named is the lock of one name in a source.
 type named struct {
+	ctx    context.Context //nolint:containedctx // the program's
 	source *fslock.Source
 	held   *multilock.Lock
 }
 
 func (n *named) Acquire() error {
-	held, err := multilock.Acquire(context.Background(), n.source, "bench", multilock.Options{})
+	held, err := multilock.Acquire(n.ctx, n.source, "bench", multilock.Options{})
 	n.held = held
 	return err
 }
 
 func (n *named) Release() error {
-	return n.held.Release(context.Background())
+	return n.held.Release(n.ctx)
 }

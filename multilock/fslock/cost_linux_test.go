@@ -1,0 +1,111 @@
+package fslock_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/testkit/calls"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// localCost is what one step costs on a filesystem that one kernel has to itself: system calls on files and
+// clocks, and allocations.
+type localCost struct {
+	step          string
+	calls, allocs int
+	prepare       func(t *testing.T, src *fslock.Source) (step func())
+}
+
+func localCosts() []localCost {
+	return []localCost{
+		{"acquire and release", 27, 61, func(t *testing.T, src *fslock.Source) func() { return cycle(t, context.Background(), src) }},
+		// Every real program has a context that can end.
+		{"acquire and release with a context that can end", 27, 70, func(t *testing.T, src *fslock.Source) func() {
+			return cycle(t, t.Context(), src)
+		}},
+		{"look", 19, 129, func(t *testing.T, src *fslock.Source) func() {
+			acquire(t, src, "lock", multilock.Options{TTL: long})
+			return func() {
+				seen, err := multilock.Inspect(t.Context(), src, "lock", multilock.StalePolicy{})
+				require.NoError(t, err)
+				require.Equal(t, multilock.StateHeld, seen.State)
+			}
+		}},
+		{"eight heartbeats", 70, 72, func(t *testing.T, src *fslock.Source) func() {
+			lock := acquire(t, src, "lock", multilock.Options{TTL: long})
+			return func() {
+				for range 8 { // one of which makes every check
+					require.NoError(t, lock.Verify(t.Context()))
+				}
+			}
+		}},
+	}
+}
+
+func cycle(t *testing.T, ctx context.Context, src *fslock.Source) func() { //nolint:revive // the test comes first
+	return func() {
+		lock, err := multilock.Acquire(ctx, src, "lock", multilock.Options{TTL: long})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(ctx))
+	}
+}
+
+const (
+	costSteps = 20
+	costStep  = "MULTILOCK_TEST_COST_STEP"
+	costDir   = "MULTILOCK_TEST_COST_DIR"
+)
+
+// A step that costs a system call or an allocation more, or less, has to say so here. Golden traces show
+// which operations it has; this shows what package vfs makes of them.
+// Rule: calls
+func TestCostOfLocalSteps(t *testing.T) {
+	for _, c := range localCosts() {
+		if step := os.Getenv(costStep); step != "" { // the child that is traced
+			if step == c.step {
+				c.play(t, os.Getenv(costDir), calls.Counted)
+			}
+			continue
+		}
+		for kind, dir := range calls.LocalDirs(t) {
+			t.Run(c.step+"/calls/"+kind, func(t *testing.T) { c.countCalls(t, dir) })
+			t.Run(c.step+"/allocations/"+kind, func(t *testing.T) { c.countAllocs(t, dir) })
+		}
+	}
+}
+
+// play makes the steps once, so that everything is open, and then once more for count.
+func (c localCost) play(t *testing.T, dir string, count func(steps func())) {
+	src := open(t, fslock.Options{Base: dir})
+	step := c.prepare(t, src)
+	steps := func() {
+		for range costSteps {
+			step()
+		}
+	}
+	steps()
+	count(steps)
+}
+
+// countCalls tries again on a busy machine: the time of the filesystem is read again every two seconds.
+func (c localCost) countCalls(t *testing.T, dir string) {
+	var least []string
+	for n := 0; n < 8 && (n == 0 || len(least) > c.calls*costSteps); n++ {
+		child := exec.Command(os.Args[0], "-test.run=^TestCostOfLocalSteps$") //nolint:gosec // this test
+		child.Env = append(os.Environ(), costStep+"="+c.step, costDir+"="+dir)
+		if made := calls.Of(t, child); n == 0 || len(made) < len(least) {
+			least = made
+		}
+	}
+	require.Equal(t, c.calls*costSteps, len(least), "one step has %q", calls.Names(least[:min(len(least), len(least)/costSteps+1)]))
+}
+
+func (c localCost) countAllocs(t *testing.T, dir string) {
+	calls.NeedAllocs(t)
+	c.play(t, dir, func(steps func()) { require.Equal(t, c.allocs, int(testing.AllocsPerRun(10, steps))/costSteps) })
+}
