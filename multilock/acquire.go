@@ -117,7 +117,7 @@ func (a *acquisition) acquire(ctx context.Context, src Source) (*Lock, error) {
 // enter prepares the first attempt.
 func (a *acquisition) enter(ctx context.Context, src Source) error {
 	for {
-		contender, err := within(ctx, func() (source.Contender, error) {
+		contender, err := within(ctx, src, func() (source.Contender, error) {
 			return src.Contend(ctx, a.name, a.terms.claim(), a.terms.StalePolicy)
 		}, discard[source.Contender])
 		if err == nil {
@@ -182,7 +182,7 @@ func (a *acquisition) try(ctx context.Context) (source.Lease, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return within(ctx, func() (source.Lease, error) { return a.contender.Try(ctx) }, func(late source.Lease, err error) {
+	return within(ctx, a.contender, func() (source.Lease, error) { return a.contender.Try(ctx) }, func(late source.Lease, err error) {
 		if err == nil {
 			_ = late.Release(context.WithoutCancel(ctx)) // if that fails, the TTL frees it
 		}
@@ -211,7 +211,7 @@ func (a *acquisition) afterRefusal(ctx context.Context) (again bool, err error) 
 // giveBack releases a lease that is not usable. If that fails, the lock is free after its TTL, so only the
 // end of ctx is an error.
 func giveBack(ctx context.Context, lease source.Lease) error {
-	_, err := within(ctx, func() (struct{}, error) {
+	_, err := within(ctx, lease, func() (struct{}, error) {
 		_ = lease.Release(ctx)
 		_ = lease.Close()
 		return struct{}{}, nil

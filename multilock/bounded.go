@@ -16,8 +16,11 @@ func (e *hungError) Error() string { return e.cause.Error() + ", while the lock 
 func (e *hungError) Unwrap() error { return e.cause }
 
 // within calls f, and returns soon after ctx ends even if f hangs. In that case it passes the eventual
-// result of f to late, which undoes it.
-func within[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
+// result of f to late, which undoes it. A call of something local cannot hang; nil is not local.
+func within[T any](ctx context.Context, of any, f func() (T, error), late func(T, error)) (T, error) {
+	if local(of) {
+		return f()
+	}
 	value, hung, err := bounded.Within(ctx, bounded.Settling, f, late)
 	if hung {
 		err = &hungError{err}
@@ -25,10 +28,16 @@ func within[T any](ctx context.Context, f func() (T, error), late func(T, error)
 	return value, err
 }
 
+// local reports whether calls cannot hang. They need no goroutine of their own, which costs as much as they do.
+func local(of any) bool {
+	l, ok := of.(source.Local)
+	return ok && l.Local()
+}
+
 // ask calls f, a method of the observer o, like within. If f hangs, o is closed when f returns, because an
 // observer is for one goroutine.
 func ask[T any](ctx context.Context, o source.Observer, f func(context.Context) (T, error)) (T, error) {
-	return within(ctx, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
+	return within(ctx, nil, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
 }
 
 // tell is ask for a method that only returns an error.

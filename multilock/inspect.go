@@ -91,7 +91,7 @@ func (i *Inspector) Close() (err error) {
 }
 
 func observe(ctx context.Context, src Source, name string, policy StalePolicy) (source.Observer, error) {
-	return within(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, policy) }, discard[source.Observer])
+	return within(ctx, src, func() (source.Observer, error) { return src.Observe(ctx, name, policy) }, discard[source.Observer])
 }
 
 // BreakOptions select the lock that Break breaks.

@@ -143,7 +143,7 @@ func (l *Lock) Verify(ctx context.Context) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, l.renew(ctx) }, func(struct{}, error) {})
+	_, err := within(ctx, nil, func() (struct{}, error) { return struct{}{}, l.renew(ctx) }, func(struct{}, error) {})
 	return err
 }
 
@@ -190,7 +190,7 @@ func underLock[T any](ctx context.Context, l *Lock, call func() (T, error)) (T, 
 	if err := l.usable(); err != nil {
 		return none, err
 	}
-	value, err := within(ctx, call, func(T, error) {})
+	value, err := within(ctx, l.lease, call, func(T, error) {})
 	if errors.Is(err, ErrLost) {
 		err = l.missing(err)
 	}
@@ -237,7 +237,7 @@ func (l *Lock) leave() {
 // lock gone, and report a break. So it waits for a call that an earlier Release left running, and repeats
 // it only if it failed.
 func (l *Lock) give(ctx context.Context) error {
-	if l.giving == nil && ctx.Done() == nil {
+	if l.giving == nil && (ctx.Done() == nil || local(l.lease)) {
 		return l.lease.Release(ctx)
 	}
 	for {

@@ -53,6 +53,9 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pol
 	return c, nil
 }
 
+// Local implements source.Local.
+func (c *contender) Local() bool { return c.src.Local() }
+
 // maxLate is how many acquisitions in a row may come too late, each after most of its TTL, before Try
 // fails.
 const maxLate = 3

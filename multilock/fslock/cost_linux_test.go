@@ -25,10 +25,10 @@ func localCosts() []localCost {
 	return []localCost{
 		{"acquire and release", 27, 61, func(t *testing.T, src *fslock.Source) func() { return cycle(t, context.Background(), src) }},
 		// Every real program has a context that can end.
-		{"acquire and release with a context that can end", 27, 70, func(t *testing.T, src *fslock.Source) func() {
+		{"acquire and release with a context that can end", 27, 61, func(t *testing.T, src *fslock.Source) func() {
 			return cycle(t, t.Context(), src)
 		}},
-		{"look", 19, 129, func(t *testing.T, src *fslock.Source) func() {
+		{"look", 19, 126, func(t *testing.T, src *fslock.Source) func() {
 			acquire(t, src, "lock", multilock.Options{TTL: long})
 			return func() {
 				seen, err := multilock.Inspect(t.Context(), src, "lock", multilock.StalePolicy{})

@@ -81,6 +81,9 @@ var (
 	_ source.Examiner       = (*Source)(nil)
 	_ source.JobObserver    = (*Source)(nil)
 	_ source.RecentJournal  = (*Source)(nil)
+	_ source.Local          = (*Source)(nil)
+	_ source.Local          = (*contender)(nil)
+	_ source.Local          = (*lease)(nil)
 )
 
 // Open prepares to use the locks of a group. It creates nothing, so that inspecting leaves no traces; the
@@ -140,6 +143,9 @@ func (s *Source) Now(context.Context) (time.Time, error) { return s.base.Now(sou
 // Examine implements source.Examiner: it checks the mount, tests the filesystem's semantics, compares the
 // clocks, and lists what is not trusted. It writes only in .multilock.
 func (s *Source) Examine(context.Context) []source.Finding { return s.base.Examine(s.group) }
+
+// Local implements source.Local: one kernel has the filesystem to itself.
+func (s *Source) Local() bool { return s.base.Kind.Local }
 
 // Self is the identity of the calling process.
 func (s *Source) Self() process.Identity { return s.self }

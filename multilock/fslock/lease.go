@@ -56,6 +56,9 @@ func (l *lease) Record() source.Record { return l.record }
 // Since implements source.Lease.
 func (l *lease) Since() boottime.Instant { return l.since }
 
+// Local implements source.Local.
+func (l *lease) Local() bool { return l.src.Local() }
+
 func (l *lease) locked() string { return l.record.Name + lockedSuffix }
 
 func (l *lease) job() string { return l.record.Name + jobSuffix }

@@ -87,6 +87,14 @@ type Paced interface {
 	Pace() (least, most time.Duration)
 }
 
+// Local is implemented by a Source, its contenders and its leases if some of them never wait for a server or
+// another host. Those are called without a time limit, but for Look, Break, Force and Renew, which also use
+// other files and programs. (A disk that does not answer blocks the end of the process in any case.)
+type Local interface {
+	// Local reports whether this one never waits. The answer never changes.
+	Local() bool
+}
+
 // StalePolicy decides when a lock without heartbeats is stale.
 type StalePolicy struct {
 	// MaxAge is the time without a heartbeat after which a lock without a TTL of its own may be
