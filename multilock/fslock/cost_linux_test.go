@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// localCost is what one step costs on a filesystem that one kernel has to itself: system calls on files and
-// clocks, and allocations.
+// localCost has the largest cost of one step on a local filesystem: system calls on files and clocks, and
+// allocations.
 type localCost struct {
 	step          string
 	calls, allocs int
@@ -24,7 +24,7 @@ type localCost struct {
 func localCosts() []localCost {
 	return []localCost{
 		{"acquire and release", 27, 61, func(t *testing.T, src *fslock.Source) func() { return cycle(t, context.Background(), src) }},
-		// Every real program has a context that can end.
+		// Real programs have a context that can end.
 		{"acquire and release with a context that can end", 27, 61, func(t *testing.T, src *fslock.Source) func() {
 			return cycle(t, t.Context(), src)
 		}},
@@ -61,8 +61,8 @@ const (
 	costDir   = "MULTILOCK_TEST_COST_DIR"
 )
 
-// A step that costs a system call or an allocation more, or less, has to say so here. Golden traces show
-// which operations it has; this shows what package vfs makes of them.
+// No step makes more system calls or allocations than this table allows. The golden traces have the operations
+// of a step; this has the calls that package vfs makes for them.
 // Rule: calls
 func TestCostOfLocalSteps(t *testing.T) {
 	for _, c := range localCosts() {
@@ -79,7 +79,7 @@ func TestCostOfLocalSteps(t *testing.T) {
 	}
 }
 
-// play makes the steps once, so that everything is open, and then once more for count.
+// play makes the steps once, to open what stays open, and then once more for count.
 func (c localCost) play(t *testing.T, dir string, count func(steps func())) {
 	src := open(t, fslock.Options{Base: dir})
 	step := c.prepare(t, src)
@@ -92,7 +92,8 @@ func (c localCost) play(t *testing.T, dir string, count func(steps func())) {
 	count(steps)
 }
 
-// countCalls tries again on a busy machine: the time of the filesystem is read again every two seconds.
+// countCalls takes the least of several counts: after two seconds, which pass on a busy machine, the filesystem's
+// time is read again.
 func (c localCost) countCalls(t *testing.T, dir string) {
 	var least []string
 	for n := 0; n < 8 && (n == 0 || len(least) > c.calls*costSteps); n++ {
@@ -102,10 +103,10 @@ func (c localCost) countCalls(t *testing.T, dir string) {
 			least = made
 		}
 	}
-	require.Equal(t, c.calls*costSteps, len(least), "one step has %q", calls.Names(least[:min(len(least), len(least)/costSteps+1)]))
+	require.LessOrEqual(t, len(least), c.calls*costSteps, "one step has %q", calls.Names(least[:min(len(least), len(least)/costSteps+1)]))
 }
 
 func (c localCost) countAllocs(t *testing.T, dir string) {
 	calls.NeedAllocs(t)
-	c.play(t, dir, func(steps func()) { require.Equal(t, c.allocs, int(testing.AllocsPerRun(10, steps))/costSteps) })
+	c.play(t, dir, func(steps func()) { require.LessOrEqual(t, int(testing.AllocsPerRun(10, steps))/costSteps, c.allocs) })
 }

@@ -1,5 +1,5 @@
-// Package calls counts the system calls of a child process, and tells tests whether allocations can be
-// counted. It is for tests only.
+// Package calls counts the system calls of a child process, and skips tests that cannot count allocations.
+// It is for tests only.
 package calls
 
 import (
@@ -17,18 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begin and end are names that nobody has: a look at them marks what is counted.
+// begin and end do not exist. A call of access(2) on each marks the part of a trace that counts.
 const begin, end = "/multilock-count-begin", "/multilock-count-end"
 
-// Counted calls do, and marks its system calls for Of.
+// Counted calls do, and marks its system calls in the trace for Of.
 func Counted(do func()) {
 	_ = unix.Access(begin, unix.F_OK)
 	do()
 	_ = unix.Access(end, unix.F_OK)
 }
 
-// ours are the calls that name a file or one of our clocks. The runtime's own calls have no file, an anonymous one,
-// or one of those that it reads to find out how many processors it may use.
+// ours matches calls on a file or on the clock that we read. runtime matches those of the Go runtime, which
+// reads files to learn how many processors it may use.
 var (
 	ours    = regexp.MustCompile(`^\d+ +(\w+)\(.*(["<]/|CLOCK_BOOTTIME)`)
 	runtime = regexp.MustCompile(`["<](/sys/fs/cgroup|/sys/kernel/mm)|^\d+ +(mmap|munmap|execve)\(`)
@@ -60,16 +60,16 @@ func traced(t *testing.T, cmd *exec.Cmd) (lines []string) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("it needs strace")
+		t.Skip("needs strace")
 	}
 	out := filepath.Join(t.TempDir(), "calls")
 	cmd.Args = append([]string{strace, "-f", "-y", "-s", "0", "-o", out, "-e", "trace=%file,%desc,clock_gettime", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = strace
-	said, err := cmd.CombinedOutput()
-	if _, absent := os.Stat(out); absent != nil || strings.Contains(string(said), "PTRACE_TRACEME") {
-		t.Skipf("strace cannot trace here: %s", said)
+	output, err := cmd.CombinedOutput()
+	if _, absent := os.Stat(out); absent != nil || strings.Contains(string(output), "PTRACE_TRACEME") {
+		t.Skipf("strace cannot trace here: %s", output)
 	}
-	require.NoError(t, err, "%s", said)
+	require.NoError(t, err, "%s", output)
 	f, err := os.Open(out)
 	require.NoError(t, err)
 	defer f.Close()
@@ -87,7 +87,7 @@ func Names(lines []string) (names []string) {
 	return names
 }
 
-// NeedAllocs skips the test if this binary allocates more than the one that users have.
+// NeedAllocs skips the test if this binary allocates more than a release does.
 func NeedAllocs(t *testing.T) {
 	t.Helper()
 	if testing.CoverMode() != "" {
@@ -99,8 +99,8 @@ func NeedAllocs(t *testing.T) {
 	}
 }
 
-// LocalDirs are new directories on filesystems that one kernel has to itself: ext4, if the temporary directory is on
-// it, and tmpfs.
+// LocalDirs returns new directories on local filesystems, by type: tmpfs, and ext4 if the temporary directory is
+// on it.
 func LocalDirs(t *testing.T) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
