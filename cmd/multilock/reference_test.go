@@ -176,7 +176,7 @@ func folded(indent, text string) string {
 }
 
 var (
-	label    = regexp.MustCompile(`(?m)^([A-Z][A-Z ]+[A-Z])[.:]( |$)`)
+	label    = regexp.MustCompile(`^[A-Z][A-Z ]+[A-Z][.:]`)
 	page     = regexp.MustCompile(`https://github\.com/multilock/go/blob/main/docs/([a-z0-9/-]+\.md)`)
 	variable = regexp.MustCompile(`\\\[\$(\w+)\]`)
 	special  = regexp.MustCompile("[*<\\[`\\\\]|\\b_|_\\b|^#")
@@ -191,14 +191,14 @@ func markdown(text string) string {
 		if !isBlank && isCode != wasCode && !wasBlank {
 			b.WriteString("\n")
 		}
-		switch {
-		case isCode:
-			b.WriteString(" " + line)
-		default:
-			b.WriteString(label.ReplaceAllStringFunc(page.ReplaceAllString(escaped(line), "[$1](../$1)"), func(caps string) string {
-				return "**" + caps[:1] + strings.ToLower(strings.TrimSpace(caps[1:])) + "** "
-			}))
+		text := " " + line
+		if !isCode {
+			text = page.ReplaceAllString(escaped(line), "[$1](../$1)")
+			if found := label.FindString(text); found != "" && wasBlank {
+				text = "**" + found[:1] + strings.ToLower(found[1:]) + "**" + text[len(found):]
+			}
 		}
+		b.WriteString(text)
 		wasCode, wasBlank = isCode || isBlank && wasCode, isBlank
 	}
 	return b.String()
