@@ -27,7 +27,7 @@ func (p *placeWithHistory) Record(context.Context, []source.Event) error {
 }
 
 func (p *placeWithHistory) History(context.Context, time.Time) iter.Seq2[source.Event, error] {
-	return source.Retell(func() ([]source.Event, error) { return nil, multilock.ErrUnsupported })
+	return func(yield func(source.Event, error) bool) { yield(source.Event{}, multilock.ErrUnsupported) }
 }
 
 func (p *placeWithHistory) Follow(since time.Time) source.Follower {

@@ -73,7 +73,7 @@ func (n *ends) add(e source.Event) {
 		return
 	}
 	r.weight, r.at, r.event = weight(e), e.Time.UnixNano(), &e
-	if endedWell(e) {
+	if EndedWell(e) {
 		r.event = nil
 	}
 }
@@ -95,9 +95,9 @@ func jobOf(e source.Event) string {
 	return name + "\x00" + command
 }
 
-// endedWell reports whether an event ends a run successfully. A script that released its lock has no
-// exit code.
-func endedWell(e source.Event) bool {
+// EndedWell reports whether an event ends a run successfully: a normal release, or a recorded success. A
+// script that released its lock has no exit code.
+func EndedWell(e source.Event) bool {
 	switch e.What {
 	case source.EventCommitted:
 		return e.OK() && (e.Chunk == nil || e.Chunk.Recorded == e.Chunk.Done)
@@ -106,10 +106,6 @@ func endedWell(e source.Event) bool {
 	}
 	return false
 }
-
-// EndedWell reports whether an event of a history ends a run successfully: a normal release, or a
-// recorded success.
-func EndedWell(e source.Event) bool { return endedWell(e) }
 
 // last returns the last run of each job, sorted by name.
 func (n *ends) last() []*run {

@@ -73,7 +73,6 @@ type Source struct {
 var (
 	_ source.Ledger         = (*Source)(nil)
 	_ source.Timekeeper     = (*Source)(nil)
-	_ source.Sweeper        = (*Source)(nil)
 	_ source.NameChecker    = (*Source)(nil)
 	_ source.Retention      = (*Source)(nil)
 	_ source.ManifestGrower = (*Source)(nil)

@@ -22,7 +22,8 @@ const leftoverAge = 24 * time.Hour
 // maxLeftovers bounds how many leftovers are listed, of the unknown ones and of the others separately.
 const maxLeftovers = 10_000
 
-// Leftovers implements source.Sweeper: it lists what is in the staging directory.
+// Leftovers lists what crashed and live contenders have in the staging directory: some thousands of entries
+// if there are very many.
 func (s *Source) Leftovers(ctx context.Context) ([]source.Leftover, error) {
 	staging, err := s.files.FindWith(vfs.Dir.OpenDir, shareddir.StagingDir)
 	if gone(err) {
@@ -112,7 +113,8 @@ func stagedRecord(dir vfs.Dir) (source.Record, error) {
 	return source.Record{}, nil
 }
 
-// Sweep implements source.Sweeper.
+// Sweep removes the dead leftovers. It returns them, and the strange ones. It continues after an error, and
+// joins all errors.
 func (s *Source) Sweep(ctx context.Context) ([]source.Leftover, error) {
 	all, err := s.Leftovers(ctx)
 	if err != nil {

@@ -101,9 +101,6 @@ func (o *observer) ask(ctx context.Context, e *evidence) bool {
 	return true
 }
 
-// Probes implements source.Probing.
-func (s *Source) Probes() {}
-
 func (o *observer) judge(e evidence) source.Verdict {
 	if !o.limbo {
 		return judge(e)

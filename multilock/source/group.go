@@ -105,21 +105,6 @@ func Collect(history iter.Seq2[Event, error]) (events []Event, err error) {
 	return events, err
 }
 
-// Retell returns a history as a sequence after read has read it as a whole.
-func Retell(read func() ([]Event, error)) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		events, err := read()
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(Event{}, err)
-		}
-	}
-}
-
 // ManifestStore is a Source that stores a manifest of its group: what all hosts must agree about
 // before they work in it.
 type ManifestStore interface {

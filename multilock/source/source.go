@@ -102,14 +102,7 @@ type StalePolicy struct {
 	// prolong the TTL of a lock that has one, but not shorten it, because a holder relies on its
 	// TTL.
 	MaxAge time.Duration
-	// Probe may prove a holder dead before its TTL has passed; nil disables it. Only a source that
-	// is Probing calls it.
+	// Probe may prove a holder dead before its TTL has passed; nil disables it. Only locks
+	// in a directory call it.
 	Probe Probe
-}
-
-// Probing is a Source whose observers call a StalePolicy's Probe.
-type Probing interface {
-	Source
-	// Probes does nothing: it marks such a source.
-	Probes()
 }

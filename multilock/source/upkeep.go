@@ -1,20 +1,6 @@
 package source
 
-import (
-	"context"
-	"time"
-)
-
-// Sweeper is a Source in which contenders that crash leave entries behind.
-type Sweeper interface {
-	Source
-	// Leftovers lists these entries, and those of live contenders: some thousands at a time if
-	// there are very many.
-	Leftovers(ctx context.Context) ([]Leftover, error)
-	// Sweep removes the leftovers that Leftovers calls dead. It returns them, and the strange ones.
-	// It continues after an error, and joins all errors.
-	Sweep(ctx context.Context) ([]Leftover, error)
-}
+import "time"
 
 // Leftover is an entry that a contender which crashed, or lost its source, left behind. It holds no
 // lock and blocks no process.

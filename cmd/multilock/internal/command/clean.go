@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -106,11 +107,11 @@ func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []st
 		}
 	}
 	failed := r.foreseeTickets(ctx, src)
-	sweeper, ok := src.Locks.(source.Sweeper)
+	files, ok := src.Locks.(*fslock.Source)
 	if !ok {
 		return failed
 	}
-	all, err := sweeper.Leftovers(ctx)
+	all, err := files.Leftovers(ctx)
 	r.sort(all)
 	return errors.Join(failed, err)
 }
@@ -155,11 +156,11 @@ func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []stri
 	}
 	group.Wait()
 	failed = errors.Join(failed, r.clearTickets(ctx, src))
-	sweeper, ok := src.Locks.(source.Sweeper)
+	files, ok := src.Locks.(*fslock.Source)
 	if !ok {
 		return failed
 	}
-	swept, err := sweeper.Sweep(ctx)
+	swept, err := files.Sweep(ctx)
 	r.sort(swept)
 	return errors.Join(failed, err)
 }

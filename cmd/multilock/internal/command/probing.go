@@ -4,6 +4,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/probe"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -16,7 +17,7 @@ func (p *probing) prober(e *Env, src *place.Source, command string, say func(str
 	if p.Probe == "" {
 		return nil, nil
 	}
-	if _, asks := src.Locks.(source.Probing); !asks {
+	if _, ok := src.Locks.(*fslock.Source); !ok {
 		return nil, console.Usagef(command, "--probe: only locks in a directory ask about a holder without heartbeats")
 	}
 	return probe.New(p.Probe, place.JobEnviron(e.Environ()), src.Self, say).Ask, nil
