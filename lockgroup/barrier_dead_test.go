@@ -160,13 +160,13 @@ func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 func TestBarrierClearsLeftovers(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Left["empty"] = true
-		limbo := grouptest.Seen(multilock.StateDead, "")
-		limbo.Limbo = true
-		p.Hold("limbo", limbo)
+		orphan := grouptest.Seen(multilock.StateDead, "")
+		orphan.Orphan = true
+		p.Hold("orphan", orphan)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
 		require.Empty(t, report.Crashed)
-		require.Equal(t, []string{"limbo"}, p.Broken)
+		require.Equal(t, []string{"orphan"}, p.Broken)
 	})
 }
 

@@ -142,7 +142,7 @@ func (h *holders) breakDead(ctx context.Context, name string, record source.Reco
 	case seen.State != multilock.StateDead:
 		return err
 	}
-	if seen.Limbo {
+	if seen.Orphan {
 		h.recordDead(name, seen, nil)
 		return err
 	}
@@ -163,7 +163,7 @@ func (h *holders) recordDead(name string, seen multilock.Sighting, left error) (
 	} else {
 		h.left[name] = leftLock{seen.Record.Token, left}
 	}
-	if seen.Limbo {
+	if seen.Orphan {
 		return false
 	}
 	before, known := h.crashed[name]

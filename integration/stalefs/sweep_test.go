@@ -103,12 +103,12 @@ func newBench(t testing.TB, c *cluster, through vfs.FS, f stalefs.Fault, n int) 
 		Calm: func() bool {
 			calls := struck.Calls()
 			struck.Inject(nil)
-			ageLimbo(t, dir)
+			ageOrphan(t, dir)
 			return calls > n
 		},
 		Land: func() {
 			c.server.Land()
-			ageLimbo(t, dir)
+			ageOrphan(t, dir)
 		},
 		Token: func() string { return tokenIn(t, dir) },
 		Taken: func(string) {},
@@ -137,9 +137,9 @@ func left(t testing.TB, dir string) []os.DirEntry {
 	return entries
 }
 
-// ageLimbo spares the test the ten seconds for which a directory without a lock
+// ageOrphan spares the test the ten seconds for which a directory without a lock
 // file has to be left alone.
-func ageLimbo(t testing.TB, dir string) {
+func ageOrphan(t testing.TB, dir string) {
 	t.Helper()
 	if len(left(t, dir)) > 0 && tokenIn(t, dir) == "" {
 		old := time.Now().Add(-time.Minute)

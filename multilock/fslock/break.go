@@ -52,8 +52,8 @@ func (o *observer) Force(context.Context) error {
 // the lock can no longer commit; if it writes another one, the directory is not empty and the name stays
 // blocked.
 func (o *observer) remove() (removed bool, err error) {
-	if o.limbo {
-		return false, o.clearLimbo()
+	if o.orphan {
+		return false, o.clearOrphan()
 	}
 	for _, entry := range besides(o.name) {
 		if err := removeEntry(o.dir, entry); err != nil && !gone(err) {
@@ -109,8 +109,8 @@ func (o *observer) removeDirectory() {
 	o.src.removeEmpty(group, o.dir, o.name)
 }
 
-// clearLimbo removes what the protocol, a peer or NFS left in a directory without a lock file.
-func (o *observer) clearLimbo() error {
+// clearOrphan removes what the protocol, a peer or NFS left in a directory without a lock file.
+func (o *observer) clearOrphan() error {
 	for _, entry := range o.strays {
 		if !ours(entry, o.name) {
 			return &source.InvalidError{

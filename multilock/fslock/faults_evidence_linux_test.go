@@ -216,7 +216,7 @@ func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 
 // A directory that cannot be listed does not count as empty.
 // Rule: orphan
-func TestLookAtALimboThatCannotBeListed(t *testing.T) {
+func TestLookAtAnOrphanThatCannotBeListed(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	emptyDirectory(t, base, sweptName)
 	require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), ".nfs0001"), nil, 0o666))
@@ -224,7 +224,7 @@ func TestLookAtALimboThatCannotBeListed(t *testing.T) {
 	o := observe(t, src, sweptName, source.StalePolicy{})
 	_, err := o.Look(t.Context())
 	require.ErrorIs(t, err, syscall.EIO)
-	require.True(t, look(t, o).Limbo)
+	require.True(t, look(t, o).Orphan)
 }
 
 // The first look reports for how long the holder has sent no heartbeat.

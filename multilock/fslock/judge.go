@@ -167,8 +167,8 @@ func judgePeer(e evidence) (v source.Verdict, certain bool) {
 	case e.peer.Life == process.Alive:
 		const spared = "; --max-age spares it, and only break --force can clear it"
 		return source.Verdict{State: source.StateHeld, Why: "it was taken by a Python MultiLock, and " + e.peer.Why + spared, Next: glance}, true
-	case e.peer.Life == process.Gone && e.legacy && (e.MaxAge == 0 || e.MaxAge > limboLimit):
-		v = judgeSilence(e, source.Limit{Silence: limboLimit, Window: limboWindow, Why: "it is cleared if nothing changes"})
+	case e.peer.Life == process.Gone && e.legacy && (e.MaxAge == 0 || e.MaxAge > orphanLimit):
+		v = judgeSilence(e, source.Limit{Silence: orphanLimit, Window: orphanWindow, Why: "it is cleared if nothing changes"})
 		v.Why = "it was taken by a Python MultiLock, and " + e.peer.Why + ": " + v.Why
 		return v, true
 	}

@@ -28,7 +28,7 @@ type observer struct {
 	record  source.Record
 	torn    bool
 	strange strange // what is known of a record in an unknown format
-	limbo   bool    // there is no lock file
+	orphan  bool    // there is no lock file
 	clock   error   // why the server's clock could not be read
 	strays  []string
 	busy    string    // one of strays, which a process on this host has open
@@ -82,14 +82,14 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	}
 	return source.Sighting{
 		State: o.verdict.State, Record: o.record, Age: o.age(), Silence: silence(e),
-		Why: o.verdict.Why, Limbo: o.limbo, Next: o.verdict.Next,
+		Why: o.verdict.Why, Orphan: o.orphan, Next: o.verdict.Next,
 	}, nil
 }
 
 // ask adds the answer of the probe, if the holder seems to be late. The carried-forward clock may make a
 // holder look late that is not, so the server's clock is read first.
 func (o *observer) ask(ctx context.Context, e *evidence) bool {
-	if o.probe == nil || o.limbo || o.dir == nil || !e.Overdue(e.rules()) {
+	if o.probe == nil || o.orphan || o.dir == nil || !e.Overdue(e.rules()) {
 		return false
 	}
 	e.Silence = o.silence(source.ClockFresh)
@@ -102,10 +102,10 @@ func (o *observer) ask(ctx context.Context, e *evidence) bool {
 }
 
 func (o *observer) judge(e evidence) source.Verdict {
-	if !o.limbo {
+	if !o.orphan {
 		return judge(e)
 	}
-	return o.limboVerdict(e)
+	return o.orphanVerdict(e)
 }
 
 // sample takes one look at the lock's directory, and reads the record if the directory is new to this

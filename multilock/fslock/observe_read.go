@@ -14,11 +14,11 @@ import (
 
 // read reads the record and the job file from the directory.
 func (o *observer) read() error {
-	o.limbo, o.torn, o.strays, o.strange = false, false, nil, strange{}
+	o.orphan, o.torn, o.strays, o.strange = false, false, nil, strange{}
 	data, info, err := readLocked(o.dir, o.name)
 	switch {
 	case is(err, syscall.ENOENT):
-		return o.readLimbo()
+		return o.readOrphan()
 	case errors.Is(err, errNotRegular), is(err, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM, syscall.EISDIR):
 		o.record = source.Record{Name: o.name, Foreign: "its lock file cannot be read: " + err.Error()}
 		return nil
@@ -37,9 +37,9 @@ func (o *observer) read() error {
 	return err
 }
 
-// readLimbo handles a directory without a lock file. An empty one is free, except where Python peers
+// readOrphan handles a directory without a lock file. An empty one is free, except where Python peers
 // contend: a peer may be about to write its lock file.
-func (o *observer) readLimbo() error {
+func (o *observer) readOrphan() error {
 	locked, strays, err := content(o.dir, o.name)
 	switch {
 	case err != nil:
@@ -49,7 +49,7 @@ func (o *observer) readLimbo() error {
 	case len(strays) == 0 && !o.src.legacy:
 		return errFree
 	}
-	o.limbo, o.strays = true, strays
+	o.orphan, o.strays = true, strays
 	o.record = source.Record{Name: o.name, Foreign: "its directory has no lock file"}
 	return nil
 }

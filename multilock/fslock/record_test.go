@@ -199,10 +199,10 @@ func TestJudgeWithoutATTL(t *testing.T) {
 		"peer, max-age over":            {evidence{Evidence: source.Evidence{Record: peer, MaxAge: time.Minute, Silence: time.Minute, Watched: window}}, source.StateDead, "limit of 1m0s", 0},
 		"peer that lives, max-age over": {evidence{Evidence: source.Evidence{Record: peer, MaxAge: time.Minute, Silence: year, Watched: year}, peer: alive}, source.StateHeld, "process 7 is running on this host", glance},
 		"peer that is not there":        {evidence{Evidence: source.Evidence{Record: peer, Silence: year, Watched: year}, peer: gone7}, source.StateHeld, "and process 7 no longer exists", 5 * glance},
-		"legacy peer, just silent":      {evidence{Evidence: source.Evidence{Record: peer, Silence: limboLimit - 1}, peer: gone7, legacy: true}, source.StateHeld, "it is cleared", 10 * time.Millisecond},
-		"legacy peer, not watched":      {evidence{Evidence: source.Evidence{Record: peer, Silence: limboLimit, Watched: limboWindow - 1}, peer: gone7, legacy: true}, source.StateSuspect, "watching it for 2s", limboWindow / 6},
-		"legacy peer, watched":          {evidence{Evidence: source.Evidence{Record: peer, Silence: limboLimit, Watched: limboWindow}, peer: gone7, legacy: true}, source.StateDead, "process 7", 0},
-		"legacy peer, a long max-age":   {evidence{Evidence: source.Evidence{Record: peer, MaxAge: time.Hour, Silence: limboLimit, Watched: limboWindow}, peer: gone7, legacy: true}, source.StateDead, "process 7", 0},
+		"legacy peer, just silent":      {evidence{Evidence: source.Evidence{Record: peer, Silence: orphanLimit - 1}, peer: gone7, legacy: true}, source.StateHeld, "it is cleared", 10 * time.Millisecond},
+		"legacy peer, not watched":      {evidence{Evidence: source.Evidence{Record: peer, Silence: orphanLimit, Watched: orphanWindow - 1}, peer: gone7, legacy: true}, source.StateSuspect, "watching it for 2s", orphanWindow / 6},
+		"legacy peer, watched":          {evidence{Evidence: source.Evidence{Record: peer, Silence: orphanLimit, Watched: orphanWindow}, peer: gone7, legacy: true}, source.StateDead, "process 7", 0},
+		"legacy peer, a long max-age":   {evidence{Evidence: source.Evidence{Record: peer, MaxAge: time.Hour, Silence: orphanLimit, Watched: orphanWindow}, peer: gone7, legacy: true}, source.StateDead, "process 7", 0},
 		"legacy peer, a short max-age":  {evidence{Evidence: source.Evidence{Record: peer, MaxAge: time.Second, Silence: time.Second, Watched: time.Second}, peer: gone7, legacy: true}, source.StateDead, "limit of 1s", 0},
 		"legacy peer that lives":        {evidence{Evidence: source.Evidence{Record: peer, Silence: year, Watched: year}, peer: alive, legacy: true}, source.StateHeld, "process 7 is running", glance},
 		"a long max-age, long window":   {evidence{Evidence: source.Evidence{Record: foreign, MaxAge: year, Silence: year, Watched: tornBeat}}, source.StateSuspect, "watching it for 30.1s", (tornBeat + 100*time.Millisecond) / 6},
@@ -224,7 +224,7 @@ func TestJudgeTorn(t *testing.T) {
 }
 
 // Rule: orphan
-func TestJudgeLimbo(t *testing.T) {
+func TestJudgeOrphan(t *testing.T) {
 	left := []string{".nfs0001", "job.job", "job.lock"}
 	const year = 365 * 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -234,15 +234,15 @@ func TestJudgeLimbo(t *testing.T) {
 		why    string
 	}{
 		"young":           {evidence{Evidence: source.Evidence{Silence: time.Second}}, left, source.StateHeld, "no lock file"},
-		"silent":          {evidence{Evidence: source.Evidence{Silence: limboLimit}}, left, source.StateSuspect, "watching it for 2s"},
-		"and watched":     {evidence{Evidence: source.Evidence{Silence: limboLimit, Watched: limboWindow}}, left, source.StateDead, "limit of 10s"},
-		"empty":           {evidence{Evidence: source.Evidence{Silence: limboLimit, Watched: limboWindow}}, nil, source.StateDead, "limit of 10s"},
-		"max-age is moot": {evidence{Evidence: source.Evidence{Silence: limboLimit, Watched: limboWindow, MaxAge: time.Hour}}, left, source.StateDead, "limit of 10s"},
+		"silent":          {evidence{Evidence: source.Evidence{Silence: orphanLimit}}, left, source.StateSuspect, "watching it for 2s"},
+		"and watched":     {evidence{Evidence: source.Evidence{Silence: orphanLimit, Watched: orphanWindow}}, left, source.StateDead, "limit of 10s"},
+		"empty":           {evidence{Evidence: source.Evidence{Silence: orphanLimit, Watched: orphanWindow}}, nil, source.StateDead, "limit of 10s"},
+		"max-age is moot": {evidence{Evidence: source.Evidence{Silence: orphanLimit, Watched: orphanWindow, MaxAge: time.Hour}}, left, source.StateDead, "limit of 10s"},
 		"foreign":         {evidence{Evidence: source.Evidence{Silence: year, Watched: year, MaxAge: 1}}, append(left, "thesis.txt"), source.StateHeld, "thesis.txt"},
 		"another's lock":  {evidence{Evidence: source.Evidence{Silence: year, Watched: year, MaxAge: 1}}, []string{"other.lock"}, source.StateHeld, "other.lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := judgeLimbo(c.e, c.strays, "job")
+			got := judgeOrphan(c.e, c.strays, "job")
 			require.Equal(t, c.want.String(), got.State.String(), got.Why)
 			require.Contains(t, got.Why, c.why)
 		})

@@ -123,18 +123,18 @@ func asUser(t *testing.T, uid int, do func()) {
 // An observer's look at an orphaned entry does not change how it judges the private lock that comes after
 // it.
 // Rule: I6, orphan
-func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
+func TestPrivateLockAfterAnOrphanIsHeld(t *testing.T) {
 	requireRoot(t, "another user")
 	base := openToAll(t)
 	dir := filepath.Join(base, fslock.DefaultGroup, "job")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".nfs0001"), nil, 0o644))
 	o := observe(t, open(t, fslock.Options{Base: base, Trust: anybody()}), "job", source.StalePolicy{})
-	var limbo, private source.Sighting
+	var orphan, private source.Sighting
 	var err1, err2 error
-	asUser(t, bob, func() { limbo, err1 = o.Look(t.Context()) })
+	asUser(t, bob, func() { orphan, err1 = o.Look(t.Context()) })
 	require.NoError(t, err1)
-	require.Contains(t, limbo.Why, "no lock file")
+	require.Contains(t, orphan.Why, "no lock file")
 
 	require.NoError(t, os.RemoveAll(dir))
 	a := newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: 0o077, Trust: anybody()})

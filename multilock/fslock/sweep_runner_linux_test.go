@@ -21,7 +21,7 @@ import (
 // take waits for the lock as long as needed. Locks of the sweep are short-lived; this lock is not.
 func take(t *testing.T, base string, s scene, as process.Identity) *multilock.Lock {
 	t.Helper()
-	ageLimbo(t, base)
+	ageOrphan(t, base)
 	src := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: as, LegacyPeers: s.legacy})
 	opt := multilock.Options{TTL: long, Poll: 10 * time.Millisecond, Fair: s.queues}
 	lock, err := multilock.Acquire(within(t), src, sweptName, opt)
@@ -30,9 +30,9 @@ func take(t *testing.T, base string, s scene, as process.Identity) *multilock.Lo
 	return lock
 }
 
-// ageLimbo saves the test the ten seconds of age that a directory without a lock file needs; the two
+// ageOrphan saves the test the ten seconds of age that a directory without a lock file needs; the two
 // seconds of watching remain.
-func ageLimbo(t *testing.T, base string) {
+func ageOrphan(t *testing.T, base string) {
 	t.Helper()
 	dir := filepath.Join(base, fslock.DefaultGroup, sweptName)
 	if _, err := os.Stat(dir); err != nil || tokenOnDisk(t, base) != "" {

@@ -155,9 +155,9 @@ type Sighting struct {
 	Age, Silence time.Duration
 	// Why is the evidence for State, for users.
 	Why string
-	// Limbo means that the lock is not held, but cannot be acquired before an entry that a crash
+	// Orphan means that the lock is not held, but cannot be acquired before an entry that a crash
 	// left is removed.
-	Limbo bool
+	Orphan bool
 	// Next is when another look may show a change.
 	Next time.Duration
 }

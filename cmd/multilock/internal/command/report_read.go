@@ -88,7 +88,7 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 		switch {
 		case errs[i] != nil:
 			in.Missing = append(in.Missing, fmt.Sprintf("lock %q could not be looked at: %v", name, errs[i]))
-		case seen[i].State != multilock.StateFree && !seen[i].Limbo:
+		case seen[i].State != multilock.StateFree && !seen[i].Orphan:
 			in.Held = append(in.Held, lockgroup.Holding{Name: name, Sighting: seen[i]})
 		}
 	}

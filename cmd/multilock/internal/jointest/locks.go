@@ -238,7 +238,7 @@ func (h *host) tidyOnce(ctx context.Context) (left bool, err error) {
 		seen, err := h.inspect(ctx, name)
 		switch {
 		case err != nil:
-		case seen.State == multilock.StateFree || seen.Limbo: // Break would wait long for what NFS removes soon
+		case seen.State == multilock.StateFree || seen.Orphan: // Break would wait long for what NFS removes soon
 			left = true
 			if group, ok := source.Ability[source.Group](h.Locks, source.TraitCheapBarrier); ok {
 				_, err = bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, group.Tidy(ctx, name) })

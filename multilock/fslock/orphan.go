@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A lock directory is in limbo (an orphaned entry) if it is not empty but has no lock file: the lock is not
+// A lock directory is an orphaned entry if it is not empty but has no lock file: the lock is not
 // held, and cannot be acquired. Causes are a file that was removed while a process on the same NFS client
 // or FUSE mount had it open, a holder that wrote a result while its lock was being broken, a Python peer
 // that ended between its mkdir and its rename, and files that are not multilock's.
@@ -149,33 +149,33 @@ func ours(entry, name string) bool {
 	return isSilly(entry) || entry == name+peerSuffix || slices.Contains(besides(name), entry)
 }
 
-// limboLimit is how long an orphaned entry must have been unchanged before it is cleared, and limboWindow
+// orphanLimit is how long an orphaned entry must have been unchanged before it is cleared, and orphanWindow
 // for how long that must have been watched. A Python peer that was only slow to fill its directory finds it
 // gone, and reports that it did not acquire the lock.
 const (
-	limboLimit  = 10 * time.Second
-	limboWindow = 2 * time.Second
+	orphanLimit  = 10 * time.Second
+	orphanWindow = 2 * time.Second
 )
 
-// limboVerdict decides whether a directory without a lock file may be cleared, and can be: an NFS client
+// orphanVerdict decides whether a directory without a lock file may be cleared, and can be: an NFS client
 // cannot remove or move what is left of a file that is still open on its host. Other hosts can.
-func (o *observer) limboVerdict(e evidence) source.Verdict {
+func (o *observer) orphanVerdict(e evidence) source.Verdict {
 	if o.busy != "" && slices.Contains(o.strays, o.busy) {
 		if readers := readersOf(o.busy); len(readers) > 0 {
 			const why = "its directory has no lock file, but %q, which %s on this host keeps open; end that, or wait for another host to clear it"
 			return source.Verdict{State: source.StateHeld, Why: fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), Next: glance}
 		}
 	}
-	return judgeLimbo(e, o.strays, o.name)
+	return judgeOrphan(e, o.strays, o.name)
 }
 
-// judgeLimbo decides whether a directory without a lock file may be cleared.
-func judgeLimbo(e evidence, strays []string, name string) source.Verdict {
+// judgeOrphan decides whether a directory without a lock file may be cleared.
+func judgeOrphan(e evidence, strays []string, name string) source.Verdict {
 	for _, entry := range strays {
 		if !ours(entry, name) {
 			why := fmt.Sprintf("its directory has no lock file, but %q, which is not multilock's; move that away", entry)
 			return source.Verdict{State: source.StateHeld, Why: why, Next: 5 * glance}
 		}
 	}
-	return judgeSilence(e, source.Limit{Silence: limboLimit, Window: limboWindow, Why: "its directory has no lock file; it is cleared if that does not change"})
+	return judgeSilence(e, source.Limit{Silence: orphanLimit, Window: orphanWindow, Why: "its directory has no lock file; it is cleared if that does not change"})
 }
