@@ -186,7 +186,7 @@ func (a Attempt) succeeded(r multilock.Result) time.Time {
 		return time.Time{}
 	case r.OK():
 		return a.Now.Add(time.Since(a.read)).UTC()
-	case a.Last == nil || a.Disbelieved:
+	case a.Last == nil || a.InFuture:
 		return time.Time{}
 	}
 	return a.Last.Succeeded

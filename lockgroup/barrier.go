@@ -109,7 +109,7 @@ func (o *BarrierOptions) check() error {
 //
 // Without Members and Expect the barrier opens at the first moment at which nothing is held, and
 // knows nothing of jobs that have not started yet. It then reads from the source's history how the
-// jobs ended: the last run of each name since Since counts. See Report.Untold for sources with an
+// jobs ended: the last run of each name since Since counts. See Report.Unread for sources with an
 // incomplete history.
 func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	b.start = time.Now()

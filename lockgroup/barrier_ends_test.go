@@ -169,7 +169,7 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 					report, err := wait(t, &placeWithHistory{Place: grouptest.NewPlace(), events: p.events}, lockgroup.BarrierOptions{})
 					require.Len(t, report.Failed, c.failed)
 					require.Len(t, report.Crashed, c.died)
-					require.NoError(t, report.Untold)
+					require.NoError(t, report.Unread)
 					if c.failed+c.died == 0 {
 						require.NoError(t, err)
 					} else {
@@ -234,10 +234,10 @@ func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 		p.Fail("history", broken)
 		report, err := wait(t, p.Place, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
-		require.ErrorIs(t, report.Untold, multilock.ErrUnsupported)
+		require.ErrorIs(t, report.Unread, multilock.ErrUnsupported)
 		report, err = wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
-		require.ErrorIs(t, report.Untold, broken)
+		require.ErrorIs(t, report.Unread, broken)
 		p.Hold("a", grouptest.Alive("node1"))
 		time.AfterFunc(time.Minute, func() { p.Release("a") })
 		_, err = wait(t, p, lockgroup.BarrierOptions{})

@@ -42,8 +42,8 @@ func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 		start := time.Now()
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
-		require.ErrorIs(t, report.Untold, multilock.ErrUnsupported, "this place keeps no history")
-		report.Untold = nil
+		require.ErrorIs(t, report.Unread, multilock.ErrUnsupported, "this place keeps no history")
+		report.Unread = nil
 		require.Equal(t, lockgroup.Report{}, report)
 		require.WithinRange(t, time.Now(), start.Add(10*time.Minute), start.Add(10*time.Minute+multilock.DefaultPoll))
 	})

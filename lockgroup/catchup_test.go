@@ -97,7 +97,7 @@ func caughtUp(t *testing.T, plan lockgroup.Plan, now time.Time, last *multilock.
 			return ticks, missed
 		}
 		require.Equal(t, 1, d.Attempt)
-		require.False(t, d.Disbelieved)
+		require.False(t, d.InFuture)
 		require.LessOrEqual(t, len(ticks), lockgroup.MaxCatchUp)
 		*last = plan.Complete(multilock.Result{}, d)
 		ticks, missed = append(ticks, d.Tick), missed+d.Missed

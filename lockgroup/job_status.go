@@ -136,7 +136,7 @@ func (x Expectation) judgeTicks(s JobStatus, now time.Time) JobStatus {
 	switch {
 	case err != nil || every.IsZero():
 		return s.failedOr(s.unknown(fmt.Sprintf("how often it is to run is not known here (%q)", s.Last.Every)))
-	case every.disbelieves(now, s.Last):
+	case every.inFuture(now, s.Last):
 		return s.unknown("its result is for a tick in the future: the server's clock was wrong then, or is now")
 	}
 	s.Every, s.Missed, s.Due = every, every.Missed(now, *s.Last), every.Next(s.Last.Tick)

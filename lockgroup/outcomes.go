@@ -18,9 +18,9 @@ import (
 const (
 	// DefaultSince is the default of BarrierOptions.Since.
 	DefaultSince = 24 * time.Hour
-	// endsPatience is how long to wait for events that are not written yet: a run releases its lock
+	// endsWait is how long to wait for events that are not written yet: a run releases its lock
 	// first, which opens the barrier.
-	endsPatience = 10 * time.Second
+	endsWait = 10 * time.Second
 	// endsPause is the longest pause between two reads of the history.
 	endsPause = 250 * time.Millisecond
 )
@@ -39,7 +39,7 @@ func (b *Barrier) loadOutcomes(ctx context.Context) error {
 	return nil
 }
 
-// readEnds reads until all runs have an end, or endsPatience is over.
+// readEnds reads until all runs have an end, or endsWait is over.
 func (b *Barrier) readEnds(ctx context.Context) error {
 	follower, err := b.follow()
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 			return err // do not close the follower: the call may still hang in it
 		}
 		untold = errors.Join(untold, left)
-		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
+		if !b.anyOpen(ctx, found) || time.Since(start) >= endsWait {
 			break
 		}
 		if err := bounded.Sleep(ctx, pause.Next()); err != nil {

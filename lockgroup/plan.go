@@ -56,9 +56,9 @@ type Decision struct {
 	Tick, Began time.Time
 	// Missed counts the skipped ticks since the last run.
 	Missed int
-	// Disbelieved means that the last result is for a tick too far in the future, and is ignored:
+	// InFuture means that the last result is for a tick too far in the future, and is ignored:
 	// the source's clock was wrong, or Every was changed.
-	Disbelieved bool
+	InFuture bool
 	// Better, if not zero, is an Every that suits this start time. It is set when the job starts
 	// more than two fifths of the span from its tick: a little more delay would select another
 	// tick.
@@ -90,13 +90,13 @@ func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 		return p.first(now, time.Time{})
 	case last.Foreign != "":
 		return Decision{Step: StepUnclear}
-	case p.catchesUp() && !last.Tick.IsZero() && !p.Every.disbelieves(now, last):
+	case p.catchesUp() && !last.Tick.IsZero() && !p.Every.inFuture(now, last):
 		return p.catchUp(now, last)
 	case p.Every.IsZero() || !last.Tick.IsZero() && !p.Every.due(now, last):
 		return p.Again(*last)
-	case p.Every.disbelieves(now, last):
+	case p.Every.inFuture(now, last):
 		d := p.first(now, time.Time{})
-		d.Disbelieved = true
+		d.InFuture = true
 		return d
 	}
 	return p.first(now, last.Tick)

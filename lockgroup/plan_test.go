@@ -77,9 +77,9 @@ func TestPlanNextTick(t *testing.T) {
 		"no phase, late":                 {"1h", 70 * time.Minute, tick(1, 0), first(hour.Add(70*time.Minute), hour.Add(70*time.Minute))},
 		"no phase, asked ever so often":  {"1h", 31 * time.Minute, tick(1, 0), first(hour.Add(31*time.Minute), next)},
 		"no phase, once and for all":     {"1h", 5 * time.Minute, multilock.Result{Attempt: 1}, first(hour.Add(5*time.Minute), hour.Add(5*time.Minute))},
-		"the clock was set back by much": {"1h@30m", -40 * time.Minute, tick(1, 0), mean(first(hour.Add(-40*time.Minute), hour.Add(-time.Hour)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
-		"a tick from the future":         {"1h", -5 * 365 * 24 * time.Hour, tick(1, 1), mean(first(hour.AddDate(-5, 0, 1), hour.AddDate(-5, 0, 1)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
-		"a tick of longer spans":         {"1m", 40 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, mean(first(hour.Add(40*time.Second), hour.Add(40*time.Second)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
+		"the clock was set back by much": {"1h@30m", -40 * time.Minute, tick(1, 0), mean(first(hour.Add(-40*time.Minute), hour.Add(-time.Hour)), func(d *lockgroup.Decision) { d.InFuture = true })},
+		"a tick from the future":         {"1h", -5 * 365 * 24 * time.Hour, tick(1, 1), mean(first(hour.AddDate(-5, 0, 1), hour.AddDate(-5, 0, 1)), func(d *lockgroup.Decision) { d.InFuture = true })},
+		"a tick of longer spans":         {"1m", 40 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, mean(first(hour.Add(40*time.Second), hour.Add(40*time.Second)), func(d *lockgroup.Decision) { d.InFuture = true })},
 		"the same, but too soon":         {"1m", 29 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, lockgroup.Decision{Step: lockgroup.StepDone}},
 		"near the edge":                  {"1h@0m", time.Hour + 5*time.Minute, tick(1, 0), mean(first(hour.Add(65*time.Minute), hour.Add(90*time.Minute)), func(d *lockgroup.Decision) { d.Better = mustEvery(t, "1h@35m") })},
 	} {

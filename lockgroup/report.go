@@ -26,9 +26,9 @@ type Report struct {
 	// Crashed are the dead holders, with the evidence, that this barrier or another process found, except
 	// those whose jobs another host has finished since.
 	Crashed []Holding
-	// Untold is why the history is incomplete, nil if it is complete or was not read. If not nil, Failed
+	// Unread is why the history is incomplete, nil if it is complete or was not read. If not nil, Failed
 	// and Crashed may lack a failed job.
-	Untold error
+	Unread error
 	// Missing are the members without a final result.
 	Missing []string
 	// Short is how many of the expected results are missing.
@@ -85,7 +85,7 @@ func (b *Barrier) report() Report {
 // reportEnds replaces dead holders by their outcomes in the history.
 func (b *Barrier) reportEnds(r *Report) {
 	found, untold := b.outcomes()
-	r.Untold = untold
+	r.Unread = untold
 	if found == nil {
 		return
 	}

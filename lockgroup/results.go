@@ -164,7 +164,7 @@ func (r *results) read(ctx context.Context, names []string) error {
 func (r *results) readOne(ctx context.Context, name string) (multilock.Result, error) {
 	if r.members == nil {
 		result, err := joblist.Summary(ctx, r.src, name)
-		if err != nil || !joblist.Telling(result) {
+		if err != nil || !joblist.Notable(result) {
 			return result, err
 		}
 	}

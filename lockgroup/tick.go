@@ -28,7 +28,7 @@ func (e Every) due(now time.Time, last *multilock.Result) bool {
 	switch {
 	case now.Sub(last.Began).Abs() < e.span/2:
 		return false
-	case e.disbelieves(now, last):
+	case e.inFuture(now, last):
 		return true
 	case e.phased:
 		return e.nearest(now).After(last.Tick)
@@ -36,9 +36,9 @@ func (e Every) due(now time.Time, last *multilock.Result) bool {
 	return !now.Before(last.Tick.Add(e.span / 2))
 }
 
-// disbelieves reports whether the last result lies in the future: the source's clock was wrong at the
+// inFuture reports whether the last result lies in the future: the source's clock was wrong at the
 // time, or the result is for a tick of another Every.
-func (e Every) disbelieves(now time.Time, last *multilock.Result) bool {
+func (e Every) inFuture(now time.Time, last *multilock.Result) bool {
 	return last.Began.After(now.Add(e.span/2)) || last.Tick.After(now.Add(e.span))
 }
 

@@ -67,7 +67,7 @@ func (c *cluster) fire(line time.Time) {
 		}
 		d := c.plan.Next(f.at, c.last)
 		c.story = append(c.story, firing{f.host, f.at, d})
-		require.False(c.t, d.Disbelieved, "%s", c)
+		require.False(c.t, d.InFuture, "%s", c)
 		if c.offsets[f.host].Abs()+time.Second <= c.span/5*2 {
 			require.True(c.t, d.Better.IsZero(), "%s", c)
 		}

@@ -68,7 +68,7 @@ func (e Every) missed(last, tick time.Time) int {
 // Missed counts the ticks without a run after the last result, by the source's clock. It omits a tick
 // that may still run.
 func (e Every) Missed(now time.Time, last multilock.Result) int {
-	if last.Tick.IsZero() || e.disbelieves(now, &last) {
+	if last.Tick.IsZero() || e.inFuture(now, &last) {
 		return 0
 	}
 	if e.phased {

@@ -62,8 +62,8 @@ func Summary(ctx context.Context, src source.Ledger, name string) (multilock.Res
 	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return read(ctx, name) })
 }
 
-// Telling reports whether a chunk has jobs with more to report than a plain success.
-func Telling(r multilock.Result) bool {
+// Notable reports whether a chunk has jobs with more to report than a plain success.
+func Notable(r multilock.Result) bool {
 	return r.Chunk != nil && (r.Chunk.Recorded > r.Chunk.Done || r.Chunk.Incomplete > 0)
 }
 

@@ -148,7 +148,7 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, err
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence), requireIf[source.Queueing](o.Fair, src, "acquire: --fair", source.TraitQueue)); err != nil {
 		return grant{}, src.Close(err)
 	}
-	o.tellOneHost(e, src)
+	o.warnOneHost(e, src)
 	a, err := o.acquisition(e, src, "acquire", o.Output, e.Say)
 	if err != nil {
 		return grant{}, src.Close(err)

@@ -52,7 +52,7 @@ func runKeep(ctx context.Context, e *Env) error {
 	}
 	say := func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) }
 	if !order.Silent {
-		src.TellOneHost(say)
+		src.WarnOneHost(say)
 	}
 	a, err := order.Holding.acquisition(e, src, "acquire", console.Output{Quiet: true}, say)
 	if err != nil {

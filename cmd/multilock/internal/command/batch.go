@@ -139,7 +139,7 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if err := o.checkAbilities(src); err != nil {
 		return err
 	}
-	o.tellOneHost(e, src)
+	o.warnOneHost(e, src)
 	debug.SetGCPercent(leastGC)
 	list, err := readBatch(ctx, e, src, o)
 	if err != nil {
@@ -181,7 +181,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	}
 	start := time.Now()
 	sigs := catchStops(ctx, e, b.Drain)
-	r.told = sigs.jobsTold()
+	r.termination = sigs.termination()
 	stop := show.StartBatchProgress(ctx, e.Env, o.progress(), b)
 	report, err := b.Run(sigs.ctx)
 	if err == lockgroup.ErrNotDone { //nolint:errorlint // an error that wraps it says more
@@ -323,11 +323,11 @@ type stopSignals struct {
 	stop   func()
 	first  error
 
-	told, toldAll chan struct{} // closed by the first signal; toldAll only if that is SIGTERM
+	any, job chan struct{} // closed by the first signal; job only if that is SIGTERM
 }
 
 func catchStops(ctx context.Context, e *Env, drain func()) *stopSignals {
-	s := &stopSignals{told: make(chan struct{}), toldAll: make(chan struct{})}
+	s := &stopSignals{any: make(chan struct{}), job: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.stop = console.Listen(func(sig os.Signal) { s.deliver(e, sig, drain) })
 	console.OutliveReaders()
@@ -341,12 +341,12 @@ func (s *stopSignals) deliver(e *Env, sig os.Signal, drain func()) {
 	first := s.first == nil
 	s.first = console.Signalled(sig)
 	if first {
-		close(s.told)
+		close(s.any)
 	}
 	if first && (sig == syscall.SIGINT || sig == syscall.SIGTERM) {
 		drain()
 		if sig == syscall.SIGTERM {
-			close(s.toldAll)
+			close(s.job)
 		}
 		e.Say("taking no more jobs, and waiting for those that run here; once more ends them")
 		return
@@ -355,10 +355,12 @@ func (s *stopSignals) deliver(e *Env, sig os.Signal, drain func()) {
 	e.Say("ending the jobs that run here; they will be run again")
 }
 
-// jobsTold returns the channels that close when this process and when its jobs receive a signal. Schedulers
+// termination returns the channels that close when this process and when its jobs receive a signal. Schedulers
 // and service managers send SIGTERM to all processes of an allocation or a service. SIGINT reaches only this
 // process, because its jobs are not in the terminal's foreground.
-func (s *stopSignals) jobsTold() runner.Told { return runner.Told{Any: s.told, Job: s.toldAll} }
+func (s *stopSignals) termination() runner.Termination {
+	return runner.Termination{Any: s.any, Job: s.job}
+}
 
 // release restores the default effect of signals. If the batch was drained, the error is the signal's.
 func (s *stopSignals) release(err error) error {

@@ -24,19 +24,19 @@ import (
 )
 
 type batchRun struct {
-	env     *Env
-	src     *place.Source
-	opt     *batchOptions
-	list    []batch.Job
-	shell   shell
-	environ []string
-	devNull *os.File // the null device, stdin of the jobs
-	joblog  *joblog
-	outputs outputs
-	shown   *printing
-	told    runner.Told
-	marks   lockMarks
-	last    lastLines
+	env         *Env
+	src         *place.Source
+	opt         *batchOptions
+	list        []batch.Job
+	shell       shell
+	environ     []string
+	devNull     *os.File // the null device, stdin of the jobs
+	joblog      *joblog
+	outputs     outputs
+	shown       *printing
+	termination runner.Termination
+	marks       lockMarks
+	last        lastLines
 }
 
 func newBatchRun(e *Env, src *place.Source, o *batchOptions, list batchList) (*batchRun, error) {
@@ -99,7 +99,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	if err := r.joblog.add(a.Seq, a.Shown, result, out.size()); err != nil {
 		r.env.Say("warning: %v", err)
 	}
-	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {
+	if running.Terminated() && result.Code != 0 && !errors.Is(ended, errTimeout) {
 		r.env.Say("job %q was terminated; no result is recorded, so it will run again", a.Name)
 		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
 	}
@@ -140,7 +140,7 @@ func (r *batchRun) variables(a batch.Attempt) []string {
 func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {
 	return runner.Spec{
 		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Marks: r.marks.of(a.Lock, r.env.Say), Work: process.Work{Job: a.Seq, Attempt: a.Number, Slot: a.Slot}, Grace: r.opt.grace.Value, OnLost: runner.Term,
-		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.Say,
+		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Termination: r.termination, Recorded: true, Ending: r.ending, Say: r.env.Say,
 	}
 }
 

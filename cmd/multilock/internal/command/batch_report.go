@@ -36,12 +36,12 @@ type batchView struct {
 	Error      string            `json:"error,omitempty"`
 
 	err error
-	// told are the failures that this process describes: those of its own jobs, so that each failure is
+	// described are the failures that this process describes: those of its own jobs, so that each failure is
 	// described on one host; or all, if it ran no jobs.
-	told   []batchFailedView
-	place  place.Place
-	output string // the command or directory for the output of all failures
-	retry  string // the command that retries the failed jobs
+	described []batchFailedView
+	place     place.Place
+	output    string // the command or directory for the output of all failures
+	retry     string // the command that retries the failed jobs
 }
 
 type batchFailedView struct {
@@ -91,7 +91,7 @@ func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, 
 		failed := batchFailedView{show.FailureOf(f), where(f.Name), last.of(f.Name)}
 		v.Failures = append(v.Failures, failed)
 		if v.RunHere == 0 || f.By == src.Self {
-			v.told = append(v.told, failed)
+			v.described = append(v.described, failed)
 		}
 	}
 }
@@ -142,20 +142,20 @@ func (v batchView) failureLines() (lines []string) {
 	switch {
 	case v.Failed == 0:
 		return nil
-	case len(v.told) <= maxDescribed:
-		for _, f := range v.told {
+	case len(v.described) <= maxDescribed:
+		for _, f := range v.described {
 			lines = append(lines, f.line())
 		}
 	default:
 		lines = append(v.groups(), "their output: "+v.output)
 	}
-	for _, f := range v.told {
+	for _, f := range v.described {
 		if f.Last != "" {
 			lines = append(lines, fmt.Sprintf("the last line of %s: %s", console.Label(f.Name), f.Last))
 			break
 		}
 	}
-	if more := v.Failed - len(v.told); more > 0 {
+	if more := v.Failed - len(v.described); more > 0 {
 		lines = append(lines, fmt.Sprintf("%s failed on other hosts or before; see: %s", plural(more, "job"), v.place.Command("status", "--results")))
 	}
 	return append(lines, "to run what failed again: "+v.retry)
@@ -164,7 +164,7 @@ func (v batchView) failureLines() (lines []string) {
 // groups lists the failures by how they ended, the most frequent end first.
 func (v batchView) groups() (lines []string) {
 	names := map[string][]string{}
-	for _, f := range v.told {
+	for _, f := range v.described {
 		names[f.How()] = append(names[f.How()], f.Name)
 	}
 	ends := slices.Sorted(maps.Keys(names))

@@ -113,10 +113,10 @@ func action(e *Env, o *common, check func(*cli.Context) error, do func(context.C
 	})
 }
 
-// tellOneHost warns of locks that are invisible to other hosts.
-func (o *common) tellOneHost(e *Env, src *place.Source) {
+// warnOneHost warns of locks that are invisible to other hosts.
+func (o *common) warnOneHost(e *Env, src *place.Source) {
 	if !o.Quiet && !o.JSON {
-		src.TellOneHost(e.Say)
+		src.WarnOneHost(e.Say)
 	}
 }
 

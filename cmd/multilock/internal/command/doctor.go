@@ -73,7 +73,7 @@ func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
 	}
 	err = report.print(e, o, verdict)
 	if verdict.code != console.ExitOK {
-		err = errors.Join(&console.ToldError{Code: verdict.code}, err)
+		err = errors.Join(&console.ReportedError{Code: verdict.code}, err)
 	}
 	return err
 }

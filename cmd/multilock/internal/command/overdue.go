@@ -95,7 +95,7 @@ func (o *overdueOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if severity == show.SeverityOK {
 		return nil
 	}
-	return &console.ToldError{Code: severity.Code()}
+	return &console.ReportedError{Code: severity.Code()}
 }
 
 func (o *overdueOptions) tell(e *Env, r overdueReport) error {
@@ -142,21 +142,21 @@ func monitorLine(severity show.Severity, text string) string {
 
 // conclude reports any other error to the monitor as status unknown.
 func (o *overdueOptions) conclude(e *Env, err error) error {
-	if err == nil || errors.As(err, new(*console.ToldError)) || errors.As(err, new(*console.SignalError)) {
+	if err == nil || errors.As(err, new(*console.ReportedError)) || errors.As(err, new(*console.SignalError)) {
 		return err
 	}
-	told := &console.ToldError{Code: console.ExitMonitorUnknown}
+	reported := &console.ReportedError{Code: console.ExitMonitorUnknown}
 	text := show.Explain(err)
 	var printed error
 	if o.JSON {
 		printed = e.PrintJSON(overdueReport{
-			Base: o.Public(), Group: o.Group, Severity: show.SeverityUnknown, Exit: told.Code, Jobs: []show.OverdueJob{}, Error: text,
+			Base: o.Public(), Group: o.Group, Severity: show.SeverityUnknown, Exit: reported.Code, Jobs: []show.OverdueJob{}, Error: text,
 		})
 	} else {
 		printed = e.Print("%s\n", monitorLine(show.SeverityUnknown, text))
 	}
 	if printed != nil {
-		return &console.CodedError{Code: told.Code, Text: text, Err: err}
+		return &console.CodedError{Code: reported.Code, Text: text, Err: err}
 	}
-	return told
+	return reported
 }

@@ -170,7 +170,7 @@ func (r *attempts) runCommand(ctx context.Context) (result *job.Result, terminat
 		r.ping.start(context.WithoutCancel(ctx))
 	}
 	err = running.Wait(ctx)
-	terminated, r.stop = running.Told(), r.signals.Next()
+	terminated, r.stop = running.Terminated(), r.signals.Next()
 	ended := running.Result()
 	r.printed.finish(out)
 	return &ended, terminated, err
@@ -187,7 +187,7 @@ var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the 
 
 func (r *attempts) spec(out captures) runner.Spec {
 	signals := r.signals.ForJob() // before the start, so that no signal is lost
-	told := r.signals.Until(context.Background()).Done()
+	asked := r.signals.Until(context.Background()).Done()
 	vars := slices.Concat(place.JobEnviron(r.env.Environ()), r.jobVariables(), r.timeVariables(), r.lock.JobEnviron())
 	stdout, stderr := r.env.Stdout, r.env.Stderr
 	if len(out) > 0 {
@@ -200,7 +200,7 @@ func (r *attempts) spec(out captures) runner.Spec {
 		},
 		Lock: r.lock, Name: r.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.job.onLost),
 		Limit: r.job.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.reportEnding, Say: r.env.Say,
-		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
+		Signals: signals, Termination: runner.Termination{Any: asked, Job: asked}, Recorded: r.plan != nil,
 	}
 }
 

@@ -30,7 +30,7 @@ func (q *request) run(ctx context.Context, e *Env, src *place.Source) error {
 	if err := q.checkAbilities(src); err != nil {
 		return err
 	}
-	q.tellOneHost(e, src)
+	q.warnOneHost(e, src)
 	sigs := console.CatchSignals()
 	console.OutliveReaders()
 	defer sigs.Release()

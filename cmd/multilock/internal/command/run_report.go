@@ -36,7 +36,7 @@ func (q *request) skipError(seen lockgroup.Outcome) error {
 
 // planWarnings are problems with the last result or the cron line.
 func (f facts) planWarnings() (warnings []string) {
-	if a := f.attempt; a.Disbelieved {
+	if a := f.attempt; a.InFuture {
 		warnings = append(warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
 			"it is ignored, and the result of this run replaces it; the server's clock was wrong then or is now, or --every was changed",
 			a.Last.Name, utc(a.Last.Tick), f.plan.Every, utc(a.Now)))

@@ -373,7 +373,7 @@ func (r statusReport) exitStatus(o *statusOptions) error {
 	}
 	for _, l := range r.Locks {
 		if l.State == multilock.StateHeld.String() || l.State == multilock.StateSuspect.String() {
-			return &console.ToldError{Code: console.ExitHeld}
+			return &console.ReportedError{Code: console.ExitHeld}
 		}
 	}
 	return nil

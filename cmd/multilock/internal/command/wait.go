@@ -98,7 +98,7 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if _, err := lockgroup.NewBarrier(group, o.barrier(e, probe)); err != nil {
 		return err
 	}
-	o.tellOneHost(e, src)
+	o.warnOneHost(e, src)
 	return waitAt(ctx, e, o, src, func(ctx context.Context, members []string) (lockgroup.Report, error) {
 		opt := o.barrier(e, probe)
 		opt.Members = members
@@ -252,8 +252,8 @@ func viewOfWait(src *place.Source, r lockgroup.Report, waited time.Duration, err
 	for _, err := range r.Left {
 		v.Warnings = append(v.Warnings, console.Line(err.Error()))
 	}
-	if r.Untold != nil {
-		v.Unreadable = append(v.Unreadable, r.Untold.Error())
+	if r.Unread != nil {
+		v.Unreadable = append(v.Unreadable, r.Unread.Error())
 	}
 	for _, f := range r.Failed {
 		failed := show.FailureOf(f)

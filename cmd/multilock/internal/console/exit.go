@@ -93,11 +93,11 @@ const (
 	ExitMonitorUnknown
 )
 
-// ToldError ends a command that has already printed all messages.
-type ToldError struct{ Code int }
+// ReportedError ends a command that has already printed all messages.
+type ReportedError struct{ Code int }
 
-func (e *ToldError) Error() string { return fmt.Sprintf("ended with code %d", e.Code) }
-func (e *ToldError) exitCode() int { return e.Code }
+func (e *ReportedError) Error() string { return fmt.Sprintf("ended with code %d", e.Code) }
+func (e *ReportedError) exitCode() int { return e.Code }
 
 // UsageError means that the command line is wrong.
 type UsageError struct {

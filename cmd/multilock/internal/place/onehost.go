@@ -11,9 +11,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TellOneHost warns, once for each directory, that no other host sees it: the same command on another
+// WarnOneHost warns, once for each directory, that no other host sees it: the same command on another
 // host would acquire another lock. It prints nothing for other directories, or if Place.Local is set.
-func (s *Source) TellOneHost(say func(format string, args ...any)) {
+func (s *Source) WarnOneHost(say func(format string, args ...any)) {
 	files, ok := s.Locks.(*fslock.Source)
 	if !ok || s.Place.Local || files.Notice() != "" {
 		return

@@ -46,10 +46,10 @@ type Spec struct {
 	OverLimit error
 	// Signals are passed on to the command. May be nil.
 	Signals <-chan os.Signal
-	// Told reports when this process was asked to end. Recorded means that the command's result will be
+	// Termination reports when this process was asked to end. Recorded means that the command's result will be
 	// recorded.
-	Told     Told
-	Recorded bool
+	Termination Termination
+	Recorded    bool
 	// Ending, if not nil, is called when the command is being ended, with the reason.
 	Ending func(why error)
 	// Say prints messages that do not change the result.
@@ -58,10 +58,10 @@ type Spec struct {
 
 // Run is a command that was started.
 type Run struct {
-	spec Spec
-	job  *job.Job
-	mark stopper
-	told bool
+	spec       Spec
+	job        *job.Job
+	mark       stopper
+	terminated bool
 }
 
 // Start starts the command. The error is multilock.ErrOver if there is no time left, a *NotedError
@@ -150,7 +150,7 @@ func (r *Run) ended(ctx context.Context, why error) error {
 	if why == nil && r.spec.OnLost != Ignore && r.spec.Lock.Remaining() == 0 {
 		return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify returns the loss without a request
 	}
-	if r.told = r.wasTold(ctx); !r.told {
+	if r.terminated = r.wasTerminated(ctx); !r.terminated {
 		return why
 	}
 	return errors.Join(why, r.stop(ctx, r.spec.Grace))

@@ -19,7 +19,7 @@ func Explain(err error) string {
 		usage  *console.UsageError
 	)
 	switch {
-	case err == nil, errors.As(err, new(*console.ToldError)):
+	case err == nil, errors.As(err, new(*console.ReportedError)):
 		return ""
 	case errors.As(err, &jobEnd) && !errors.Is(err, multilock.ErrLost) && !errors.As(err, new(*console.CodedError)) && !errors.Is(err, multilock.ErrOver):
 		return remainder(err)

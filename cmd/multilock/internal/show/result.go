@@ -114,7 +114,7 @@ func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll
 	found := make([][]Result, len(names))
 	var mu sync.Mutex
 	sum := Results{List: []Result{}}
-	whole := func(r multilock.Result) bool { return bool(keepAll) || joblist.Telling(r) }
+	whole := func(r multilock.Result) bool { return bool(keepAll) || joblist.Notable(r) }
 	survey.Results(ctx, src, names, whole, func(i int, r multilock.Result) {
 		list.Result(r)
 		mu.Lock()
