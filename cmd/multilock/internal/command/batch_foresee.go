@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -35,7 +35,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	if err := f.placeJobs(ctx, src); err != nil {
 		return err
 	}
-	show.InParallel(len(names), func(i int) { f.recorded(ctx, ledger, names[i]) })
+	survey.Results(ctx, ledger, names, nil, func(_ int, r multilock.Result) { f.recorded(r) })
 	held, err := src.Locks.Names(ctx)
 	if err != nil {
 		return err
@@ -95,23 +95,15 @@ func (f *prediction) placeJobs(ctx context.Context, src *place.Source) error {
 }
 
 // recorded applies a result, and those of a chunk's jobs. Jobs with unreadable results do not run again.
-func (f *prediction) recorded(ctx context.Context, ledger source.Ledger, name string) {
-	r, err := ledger.Result(ctx, name)
-	if errors.Is(err, multilock.ErrNoResult) {
-		return
-	}
-	if err != nil {
-		r = multilock.Result{Foreign: err.Error()}
-	}
-	r.Name = name
+func (f *prediction) recorded(r multilock.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if chunk, ok := joblist.ParseChunkName(name); ok && r.Chunk == nil {
+	if chunk, ok := joblist.ParseChunkName(r.Name); ok && r.Chunk == nil {
 		f.each(chunk, f.outcome(r))
 		return
 	}
 	if r.Chunk != nil {
-		f.returned[name] = r.Chunk.Returned
+		f.returned[r.Name] = r.Chunk.Returned
 	}
 	joblist.EachJob(r, func(name string, job multilock.Result) {
 		if i, ok := f.at[name]; ok {
