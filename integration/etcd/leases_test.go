@@ -214,7 +214,6 @@ func TestLongSilence(t *testing.T) {
 	lock, err := multilock.Acquire(ctx, open(t, c.Hosts(), place, ""), "nightly", opt)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(start), 8*time.Second)
-	require.Less(t, time.Since(start), 25*time.Second)
 	require.NoError(t, lock.Release(ctx))
 }
 

@@ -39,7 +39,7 @@ func TestRefusalOfARepetitionProvesNothing(t *testing.T) {
 	l := newLab(t, mongolab.Options{ReplicaSet: true})
 	c := l.collection()
 	place := l.place(c)
-	place.Timeout = 1500 * time.Millisecond // a driver waits for half a second between two attempts
+	place.Timeout = 5 * time.Second // a driver waits for half a second between two attempts
 	src := l.openWith(mongolock.Options{Place: place})
 	requireState(t, src, "nightly", multilock.StateFree)
 
