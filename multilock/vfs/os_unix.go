@@ -71,7 +71,7 @@ func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T,
 // open opens an entry of the directory, if the rules admit it. If bits of the mode must be kept despite
 // the umask, it distinguishes files that it created from existing ones: only new files get another
 // mode.
-func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
+func (d *osDir) open(name string, flags int, mode uint32) (opened, error) {
 	mode = d.narrowed(mode)
 	const create = unix.O_CREAT | unix.O_EXCL
 	if flags&create != unix.O_CREAT || d.kept(mode) == 0 {
@@ -79,13 +79,13 @@ func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 	}
 	const tries, pause = 20, 5 * time.Millisecond
 	for n := 0; ; n++ {
-		fd, err := d.openOnce(name, flags&^unix.O_CREAT, mode, true)
+		entry, err := d.openOnce(name, flags&^unix.O_CREAT, mode, true)
 		if Is(err, unix.ENOENT) {
-			fd, err = d.openOnce(name, flags|unix.O_EXCL, mode, false)
+			entry, err = d.openOnce(name, flags|unix.O_EXCL, mode, false)
 		}
 		// Another process created it at the same time, or is setting its mode now.
 		if n == tries || !Is(err, unix.EEXIST) && !errors.Is(err, errPrivate) {
-			return fd, err
+			return entry, err
 		}
 		if errors.Is(err, errPrivate) {
 			time.Sleep(pause)
@@ -93,21 +93,29 @@ func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 	}
 }
 
-func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (int, error) {
-	return ask(d, "open", name, func(dir int) (int, error) {
+// opened is an open entry, and what the look at it has shown, if there was one.
+type opened struct {
+	fd     int
+	seen   Info
+	looked bool
+}
+
+func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (opened, error) {
+	return ask(d, "open", name, func(dir int) (opened, error) {
 		given := mode
 		if flags&unix.O_CREAT == 0 {
 			given = 0 // openat2 rejects a mode without O_CREAT
 		}
 		fd, err := retry(func() (int, error) { return openBelow(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, given) })
 		if err != nil {
-			return -1, err
+			return opened{}, err
 		}
-		if err := d.judge(fd, flags&unix.O_CREAT != 0, appended, mode); err != nil {
+		entry := opened{fd: fd}
+		if err := d.judge(&entry, flags&unix.O_CREAT != 0, appended, mode); err != nil {
 			_ = unix.Close(fd)
-			return -1, err
+			return opened{}, err
 		}
-		return fd, nil
+		return entry, nil
 	})
 }
 
@@ -116,12 +124,13 @@ func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (in
 var errPrivate = fmt.Errorf("it is not open to the group that shares the directory: %w", unix.EACCES)
 
 // judge applies the rules to an open entry.
-func (d *osDir) judge(fd int, made, appended bool, mode uint32) error {
+func (d *osDir) judge(entry *opened, made, appended bool, mode uint32) error {
 	shared := (made || appended) && d.kept(mode) != 0
 	if d.rules.Admit == nil && !shared {
 		return nil
 	}
-	info, err := statCached(fd)
+	info, err := statCached(entry.fd)
+	entry.seen, entry.looked = info, !shared // the mode may change below
 	if err == nil && d.rules.Admit != nil {
 		err = d.rules.Admit(info, appended)
 	}
@@ -129,7 +138,7 @@ func (d *osDir) judge(fd int, made, appended bool, mode uint32) error {
 	case err != nil || !shared:
 		return err
 	case made && !appended:
-		return d.keep(fd, info, mode)
+		return d.keep(entry.fd, info, mode)
 	case d.kept(mode)&^info.Mode != 0:
 		return errPrivate
 	}
@@ -157,11 +166,11 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 func (d *osDir) Enter(name string) (Dir, error) { return d.openDir(name, searchOnly) }
 
 func (d *osDir) openDir(name string, flags int) (Dir, error) {
-	fd, err := d.open(name, flags|unix.O_DIRECTORY, 0)
+	entry, err := d.open(name, flags|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return newDir(fd, filepath.Join(d.path, name), d.rules), nil
+	return newDir(entry.fd, filepath.Join(d.path, name), d.rules), nil
 }
 
 func (d *osDir) Open(name string) (File, error) { return d.openFile(name, unix.O_RDONLY, 0) }
@@ -183,11 +192,11 @@ func (d *osDir) OpenAppendDurable(name string, mode uint32) (File, error) {
 }
 
 func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
-	fd, err := d.open(name, flags|unix.O_NONBLOCK, mode)
+	entry, err := d.open(name, flags|unix.O_NONBLOCK, mode)
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{fd: fd, dir: d, name: name}, nil
+	return &osFile{opened: entry, dir: d, name: name}, nil
 }
 
 func (d *osDir) Mkdir(name string, mode uint32) error {
@@ -310,11 +319,11 @@ func (d *osDir) list(piece func(*os.File) ([]string, error), visit func(name str
 }
 
 func (d *osDir) reopen() (*os.File, error) {
-	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	entry, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), d.path), nil
+	return os.NewFile(uintptr(entry.fd), d.path), nil //nolint:gosec // a descriptor
 }
 
 // Sync opens the directory again: a descriptor from Enter cannot be synced.
@@ -331,10 +340,12 @@ func (d *osDir) FileSystem() (FileSystem, error) { return ask(d, "statfs", "", f
 
 func (d *osDir) Path() string { return d.path }
 
+func (d *osDir) Renamed(path string) { d.path = path }
+
 func (d *osDir) Close() error { return d.fail("close", "", d.close()) }
 
 type osFile struct {
-	fd   int
+	opened
 	dir  *osDir
 	name string
 }
@@ -370,6 +381,7 @@ func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
 
 // writeAll continues after a short write, so that a full disk or a quota returns its error.
 func (f *osFile) writeAll(p []byte, write func(rest []byte, done int) (int, error)) (int, error) {
+	f.looked = false
 	done := 0
 	for done < len(p) {
 		n, err := retry(func() (int, error) { return write(p[done:], done) })
@@ -387,6 +399,9 @@ func (f *osFile) Stat() (Info, error) {
 }
 
 func (f *osFile) StatCached() (Info, error) {
+	if f.looked {
+		return f.seen, nil
+	}
 	info, err := statCached(f.fd)
 	return info, f.dir.fail("stat", f.name, err)
 }
