@@ -30,7 +30,11 @@ func (b *Batch) agree(ctx context.Context) error {
 		case b.opt.Add:
 			agreed, err = b.add(ctx, len(ours))
 		default:
-			return b.compare(ours, theirs, 0)
+			err = b.compare(ours, theirs, 0)
+			if differs := (*ManifestError)(nil); b.grower == nil || !errors.As(err, &differs) || differs.Theirs != "" || differs.Line == 0 {
+				return err
+			}
+			agreed, err = b.add(ctx, len(ours)) // ours is longer: the group may have been given the rest later
 		}
 		if err != nil || agreed {
 			return err
@@ -74,8 +78,8 @@ func anotherVersion(head []byte) error {
 // sectionsMore is how much longer than our list equal sections may be, because of their heads.
 const sectionsMore = 64 << 10
 
-// add compares the list with the group's sections and appends the rest. It returns false if another
-// host changed the list in the meantime.
+// add compares the list with the group's sections and, with Options.Add, appends the rest. It returns false
+// if another host changed the list in the meantime.
 func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 	there, err := bounded.Call(ctx, func(ctx context.Context) ([][]byte, error) { return b.grower.Sections(ctx, length+sectionsMore) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +98,11 @@ func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 		at, b.schedule.known = to, i+1
 		b.sections = append(b.sections, at)
 	}
-	if agreed = at == len(b.jobs); !agreed {
+	agreed = at == len(b.jobs)
+	if !agreed && !b.opt.Add {
+		return false, b.compare(b.section(at, len(b.jobs)), b.headOf(at, at), at)
+	}
+	if !agreed {
 		agreed, err = bounded.Call(ctx, func(ctx context.Context) (bool, error) {
 			return b.grower.Continue(ctx, there, b.section(at, len(b.jobs)))
 		})

@@ -34,16 +34,19 @@ func TestListThatGrows(t *testing.T) {
 			require.Equal(t, jobs, report.Before)
 			require.Zero(t, report.Ran)
 		}
-		_, err := run(100, batch.Options{Barriers: barriers[100]})
-		require.NoError(t, err, "the list as it was at first")
-
 		var differs *batch.ManifestError
-		_, err = run(250, batch.Options{Add: true, Barriers: []int{50, 100, 150}})
+		_, err := run(250, batch.Options{Add: true, Barriers: []int{50, 100, 150}})
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, batch.ManifestError{Line: 251, Theirs: "job251\tmake"}, *differs)
-		_, err = run(300, batch.Options{Barriers: []int{50, 100, 150}})
+		for jobs := range barriers {
+			report, err := run(jobs, batch.Options{Barriers: barriers[jobs]})
+			require.NoError(t, err, "without Add, a list that the group has or had")
+			require.Equal(t, jobs, report.Before)
+		}
+		list = append(list, batch.Job{Name: "job301", Command: "make"})
+		_, err = run(301, batch.Options{Barriers: []int{50, 100, 150}})
 		require.ErrorAs(t, err, &differs)
-		require.Equal(t, batch.ManifestError{Line: 101, Ours: "job101\tmake"}, *differs)
+		require.Equal(t, batch.ManifestError{Line: 301, Ours: "job301\tmake"}, *differs)
 		_, err = run(300, batch.Options{Add: true, Barriers: []int{50, 150}})
 		require.ErrorContains(t, err, "the same jobs with barriers after 100 150, and here with barriers after 150")
 		ran.requireOnce(t, 300)
