@@ -101,6 +101,26 @@ func NumberWidth(ctx context.Context, src source.ManifestStore) (digits int, err
 	return digits, err
 }
 
+// Padded returns names with leading zeros on numbers that have fewer digits than the jobs that the group's list
+// names by number: people write 7 for 00007.
+func Padded(ctx context.Context, src source.ManifestStore, names []string) ([]string, error) {
+	isNumber := func(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
+	if !slices.ContainsFunc(names, isNumber) {
+		return names, nil
+	}
+	width, err := NumberWidth(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	padded := slices.Clone(names)
+	for i, name := range names {
+		if isNumber(name) {
+			padded[i] = strings.Repeat("0", max(0, width-len(name))) + name
+		}
+	}
+	return padded, nil
+}
+
 // line is a line of the group's list: a job, as NAME, a tab and COMMAND; or a head without a tab,
 // of the list or of a later section.
 type line struct {

@@ -108,13 +108,17 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 	return parseLines(f, from, needs)
 }
 
-// nameList names the jobs without names, and checks all names. When a list is extended
-// or replaced, numbers keep their width.
+// nameList names the jobs without names, and checks all names. Numbers keep the width that they have in the
+// group's list, which may have been shorter.
 func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *batchList) error {
 	width := 0
-	if manifests, ok := src.Locks.(source.ManifestStore); ok && (o.add || o.replace) {
+	unnamed := slices.ContainsFunc(list.lines, func(line int32) bool { return line > 0 })
+	if manifests, ok := src.Locks.(source.ManifestStore); ok && (unnamed || o.replace) {
 		var err error
 		if width, err = joblist.NumberWidth(ctx, manifests); err != nil {
+			return err
+		}
+		if o.redo, err = joblist.Padded(ctx, manifests, o.redo); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/printed"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -59,6 +60,12 @@ func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	}
 	if o.joblog {
 		return printJoblog(ctx, e, src)
+	}
+	if manifests, ok := src.Locks.(source.ManifestStore); ok {
+		var err error
+		if o.names, err = joblist.Padded(ctx, manifests, o.names); err != nil {
+			return err
+		}
 	}
 	k, with := src.Locks.(logStore)
 	if !with {
