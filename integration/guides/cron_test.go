@@ -102,17 +102,18 @@ func cronGuide() []scene {
 }
 
 func monitoring() []scene {
-	const jobs = "multilock -d /shared run -q -n nightly --every 1d -- true; multilock -d /shared run -q -n backup --every 1d -- true; "
+	const base = "mkdir -p /shared/jobs; "
+	const jobs = base + "multilock -d /shared/jobs run -q -n nightly --every 1d -- true; multilock -d /shared/jobs run -q -n backup --every 1d -- true; "
 	return []scene{
 		{has: "--expect-every", play: commands{before: jobs, says: map[string]string{"overdue": "^OVERDUE OK"}}.play},
 		{has: "overdue -q", play: func(t *testing.T, b block) {
 			crontab{now: "00:16:57", before: jobs, calls: map[string]int{}}.play(t, b)
 			crontab{
-				now: "00:16:57", before: "! multilock -d /shared run -n nightly --every 1d -- false", calls: map[string]int{},
+				now: "00:16:57", before: base + "! multilock -d /shared/jobs run -n nightly --every 1d -- false", calls: map[string]int{},
 				mail: "(?s)To: ops@example.org.*nightly",
 			}.play(t, b)
 		}},
-		{has: "clean --results nightly", play: commands{before: "multilock -d /shared run -q -n backup --every 1d -- true; ! multilock -d /shared run -n nightly --every 1d -- false", after: "multilock -d /shared overdue"}.play},
+		{has: "clean --results nightly", play: commands{before: base + "multilock -d /shared/jobs run -q -n backup --every 1d -- true; ! multilock -d /shared/jobs run -n nightly --every 1d -- false", after: "multilock -d /shared/jobs overdue"}.play},
 		{has: "--textfile", play: crontab{
 			now: "00:00:57", before: jobs + "mkdir -p /var/lib/node_exporter", calls: map[string]int{},
 			after: "grep -q multilock_ /var/lib/node_exporter/multilock.prom",
