@@ -38,7 +38,9 @@ type Limits struct {
 	Value   int           // bytes of a value
 	Parts   int           // maximum number of values of a list
 	Unheard time.Duration // how long a waiter without notification sends no request
-	Server  string        // its name in errors
+	// Unordered means that waiters have no tickets: each polls, and the first to ask acquires the lock.
+	Unordered bool
+	Server    string // its name in errors
 }
 
 // NewTable returns the table of a member's group. All its keys begin with root.

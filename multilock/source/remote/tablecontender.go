@@ -32,6 +32,9 @@ func (t *Table) Contend(_ context.Context, name string, claim source.Claim, poli
 
 // Wake implements source.Contender: from now on this contender waits.
 func (c *tableContender) Wake() <-chan struct{} {
+	if c.table.limits.Unordered {
+		return nil
+	}
 	if c.News == nil {
 		c.News = NewNews(c.table.limits.Unheard)
 	}

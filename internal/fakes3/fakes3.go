@@ -1,0 +1,235 @@
+// Package fakes3 is an object store in memory, for tests: the part of S3's protocol that locks use,
+// with faults. It checks no signatures.
+package fakes3
+
+import (
+	"crypto/md5" //nolint:gosec // S3's ETag
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Store is a bucket.
+type Store struct {
+	// Ignoring makes the store ignore conditions; Racy lets it check a condition, and write later.
+	Ignoring, Racy bool
+
+	mu      sync.Mutex
+	objects map[string]object
+	late    []func()
+}
+
+type object struct {
+	body    []byte
+	written time.Time
+}
+
+// New returns an empty store.
+func New() *Store { return &Store{objects: map[string]object{}} }
+
+// Outcome is what happens to a request.
+type Outcome int
+
+// The outcomes.
+const (
+	Answered Outcome = iota
+	Dropped          // not carried out, and the connection is closed
+	Lost             // carried out, and the connection is closed
+	Late             // carried out by Land, and the connection is closed at once
+	Repeated         // carried out twice, and the second answer is sent
+	Busy             // 503, not carried out
+	Conflict         // 409, not carried out
+)
+
+// Serve serves the store until the test ends, and returns HOST:PORT. fate decides what happens to
+// each request; nil answers all.
+func (s *Store) Serve(t testing.TB, fate func(*http.Request) Outcome) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		outcome := Answered
+		if fate != nil {
+			outcome = fate(r)
+		}
+		switch outcome {
+		case Dropped:
+			panic(http.ErrAbortHandler)
+		case Late:
+			s.mu.Lock()
+			s.late = append(s.late, func() { s.handle(httptest.NewRecorder(), r, body) })
+			s.mu.Unlock()
+			panic(http.ErrAbortHandler)
+		case Lost:
+			s.handle(httptest.NewRecorder(), r, body)
+			panic(http.ErrAbortHandler)
+		case Repeated:
+			s.handle(httptest.NewRecorder(), r, body)
+		case Busy:
+			refuse(w, http.StatusServiceUnavailable, "SlowDown")
+			return
+		case Conflict:
+			refuse(w, http.StatusConflict, "ConditionalRequestConflict")
+			return
+		case Answered:
+		}
+		s.handle(w, r, body)
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// Land carries out the requests that are late.
+func (s *Store) Land() {
+	s.mu.Lock()
+	late := s.late
+	s.late = nil
+	s.mu.Unlock()
+	for _, do := range late {
+		do()
+	}
+}
+
+// Put writes an object.
+func (s *Store) Put(name, body string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[name] = object{[]byte(body), time.Now()}
+}
+
+// Get returns an object, "" if there is none.
+func (s *Store) Get(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.objects[name].body)
+}
+
+// Names returns the names of all objects, sorted.
+func (s *Store) Names() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.objects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", code, code)
+}
+
+func etagOf(body []byte) string {
+	sum := md5.Sum(body) //nolint:gosec // S3's ETag
+	return `"` + hex.EncodeToString(sum[:]) + `"`
+}
+
+func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
+	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if s.Racy && r.Method == http.MethodPut {
+		if !s.allows(w, r, name) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, there := s.objects[name]
+	switch {
+	case name == "":
+		s.list(w, r.URL.Query())
+	case r.Method == http.MethodPut:
+		if !s.Racy && !s.allowed(w, r, name) {
+			return
+		}
+		s.objects[name] = object{body, time.Now()}
+		w.Header().Set("ETag", etagOf(body))
+	case r.Method == http.MethodDelete:
+		delete(s.objects, name)
+		w.WriteHeader(http.StatusNoContent)
+	case !there:
+		refuse(w, http.StatusNotFound, "NoSuchKey")
+	default:
+		w.Header().Set("ETag", etagOf(o.body))
+		w.Header().Set("Last-Modified", o.written.UTC().Format(http.TimeFormat))
+		w.Header().Set("Content-Length", strconv.Itoa(len(o.body)))
+		_, _ = w.Write(o.body)
+	}
+}
+
+func (s *Store) allows(w http.ResponseWriter, r *http.Request, name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.allowed(w, r, name)
+}
+
+// allowed reports whether a write's conditions hold, and answers it if not.
+func (s *Store) allowed(w http.ResponseWriter, r *http.Request, name string) bool {
+	o, there := s.objects[name]
+	match := r.Header.Get("If-Match")
+	switch {
+	case s.Ignoring:
+	case r.Header.Get("If-None-Match") == "*" && there, match != "" && there && match != etagOf(o.body):
+		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
+		return false
+	case match != "" && !there:
+		refuse(w, http.StatusNotFound, "NoSuchKey")
+		return false
+	}
+	return true
+}
+
+type listing struct {
+	XMLName               xml.Name `xml:"ListBucketResult"`
+	EncodingType          string
+	IsTruncated           bool
+	NextContinuationToken string `xml:",omitempty"`
+	Contents              []content
+}
+
+type content struct {
+	Key          string
+	LastModified string
+	ETag         string
+	Size         int
+}
+
+func (s *Store) list(w http.ResponseWriter, q url.Values) {
+	most, err := strconv.Atoi(q.Get("max-keys"))
+	if err != nil {
+		most = 1000
+	}
+	after := max(q.Get("start-after"), q.Get("continuation-token"))
+	var names []string
+	for name := range s.objects {
+		if strings.HasPrefix(name, q.Get("prefix")) && name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	all := listing{EncodingType: "url"}
+	if len(names) > most {
+		names = names[:most]
+		all.IsTruncated, all.NextContinuationToken = true, names[most-1]
+	}
+	for _, name := range names {
+		o := s.objects[name]
+		all.Contents = append(all.Contents, content{url.QueryEscape(name), o.written.UTC().Format("2006-01-02T15:04:05.000Z"), etagOf(o.body), len(o.body)})
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	_ = xml.NewEncoder(w).Encode(all)
+}

@@ -1,0 +1,261 @@
+package s3lock_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/fakes3"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/s3lock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// open opens the locks of a store. Credentials are not checked.
+func open(t testing.TB, endpoint string, timeout time.Duration) *s3lock.Source {
+	t.Helper()
+	src, err := s3lock.Open(s3lock.Options{Place: s3lock.Place{URL: "s3://bucket/jobs?endpoint=" + endpoint, Timeout: timeout}, Group: "night"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, src.Close()) })
+	return src
+}
+
+func TestMain(m *testing.M) {
+	clearCredentials()
+	m.Run()
+}
+
+// tested returns a store that has passed the test.
+func tested() *fakes3.Store {
+	store := fakes3.New()
+	store.Put("jobs/passed", "passed")
+	return store
+}
+
+// TestConformance runs the tests that every source must pass.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	locktest.Run(t, locktest.Fixture{
+		Fences: true, Marks: true, Deaths: true, TTL: 2 * time.Second,
+		Odd:     []string{"=", "+", "==20", "a+", strings.Repeat("+", 250)},
+		Refused: []string{"a/b", "nul\x00byte", "\xff\xfe not utf-8", strings.Repeat("+", 400)},
+		Place: func(t testing.TB) func() source.Source {
+			endpoint := tested().Serve(t, nil)
+			return func() source.Source { return open(t, endpoint, 0) }
+		},
+	})
+	endpoint := tested().Serve(t, nil)
+	locktest.RunRegister(t, func(t testing.TB, name string) source.Register {
+		r, err := open(t, endpoint, 0).Register(name)
+		require.NoError(t, err)
+		return r
+	})
+}
+
+// TestConformanceWithFaults: the same while one request of nine meets a fault.
+func TestConformanceWithFaults(t *testing.T) {
+	t.Parallel()
+	locktest.Run(t, locktest.Fixture{
+		Fences: true, Marks: true, Deaths: true, TTL: 3 * time.Second, Distant: true,
+		Place: func(t testing.TB) func() source.Source {
+			var n atomic.Int64
+			outcomes := []fakes3.Outcome{fakes3.Lost, fakes3.Dropped, fakes3.Repeated, fakes3.Busy}
+			endpoint := tested().Serve(t, func(r *http.Request) fakes3.Outcome {
+				i := n.Add(1)
+				if i%9 > 0 {
+					return fakes3.Answered
+				}
+				return outcomes[int(i/9)%len(outcomes)]
+			})
+			return func() source.Source { return open(t, endpoint, 0) }
+		},
+	})
+}
+
+// fault hits some requests of a bench, one after the other.
+type fault struct {
+	outcome  fakes3.Outcome
+	n, most  int64
+	i        atomic.Int64
+	on, done atomic.Bool
+}
+
+func (f *fault) fate(r *http.Request) fakes3.Outcome {
+	if !f.on.Load() {
+		return fakes3.Answered
+	}
+	if i := f.i.Add(1) - 1; i < f.n || i >= f.n+f.most {
+		return fakes3.Answered
+	}
+	f.done.Store(true)
+	if f.outcome == fakes3.Conflict && r.Method != http.MethodPut {
+		return fakes3.Busy
+	}
+	return f.outcome
+}
+
+// TestSweep tries every fault at every request of each operation, and at three requests from that one
+// on: nobody notices, also when late requests arrive.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	operations := locktest.Operations("first acquire", "acquire", "be refused", "renew", "release", "break", "force", "take over", "commit", "commit again", "forget",
+		"mark the job", "fence", "learn the outcome", "publish", "retract", "record", "read")
+	operations = append(operations, locktest.Swapping(func(b *locktest.Bench) source.Register {
+		register, err := b.Struck.(source.Registrar).Register("cell")
+		require.NoError(b, err)
+		return register
+	}))
+	names := map[fakes3.Outcome]string{
+		fakes3.Dropped: "dropped", fakes3.Lost: "lost", fakes3.Late: "late", fakes3.Repeated: "repeated", fakes3.Busy: "busy", fakes3.Conflict: "conflict",
+	}
+	for outcome, name := range names {
+		for _, most := range []int64{1, 3} {
+			if testing.Short() && most > 1 {
+				continue
+			}
+			for _, op := range operations {
+				t.Run(fmt.Sprint(op.Name, "/", name, "/", most), func(t *testing.T) {
+					t.Parallel()
+					op.Sweep(t, func(n int) *locktest.Bench { return bench(t, &fault{outcome: outcome, most: most, n: int64(n)}) })
+				})
+			}
+		}
+	}
+}
+
+func bench(t testing.TB, f *fault) *locktest.Bench {
+	store := tested()
+	self, err := process.Self()
+	require.NoError(t, err)
+	self.Start++ // no such process
+	claim := source.Claim{TTL: time.Hour, Heartbeat: time.Minute}
+	dead := claim
+	dead.Holder.Identity = self
+	return &locktest.Bench{
+		TB: t, Name: "nightly", Claim: claim, Dead: dead, Struck: open(t, store.Serve(t, f.fate), 0), Other: open(t, store.Serve(t, nil), 0), Hidden: true,
+		Strike: func() { f.on.Store(true) },
+		Calm: func() bool {
+			f.on.Store(false)
+			return f.done.Load()
+		},
+		Land:  store.Land,
+		Taken: func(string) {},
+		Token: func() string { return token(t, store) },
+		Gone:  func() {},
+	}
+}
+
+// token reads the holder's token.
+func token(t testing.TB, store *fakes3.Store) string {
+	var object struct {
+		Fields map[string]struct{ Text string }
+	}
+	text := store.Get("jobs/lock/night/nightly")
+	if text == "" {
+		return ""
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &object))
+	lock, held := object.Fields["lock"]
+	if !held {
+		return ""
+	}
+	var record struct{ Token string }
+	require.NoError(t, json.Unmarshal([]byte(lock.Text), &record))
+	return record.Token
+}
+
+// TestTooLate: an attempt without an answer, which is carried out when its contender has given up,
+// acquires nothing. Neither does it if there was an object before.
+func TestTooLate(t *testing.T) {
+	t.Parallel()
+	store := tested()
+	var late atomic.Bool
+	endpoint := store.Serve(t, func(r *http.Request) fakes3.Outcome {
+		if late.Load() && r.Method == http.MethodPut {
+			return fakes3.Late
+		}
+		return fakes3.Answered
+	})
+	src := open(t, endpoint, time.Second)
+	for range 2 {
+		c, err := src.Contend(t.Context(), "nightly", source.Claim{TTL: time.Hour, Heartbeat: time.Minute}, source.StalePolicy{})
+		require.NoError(t, err)
+		late.Store(true)
+		_, err = c.Try(t.Context())
+		require.ErrorIs(t, err, source.ErrUnsure)
+		late.Store(false)
+		require.NoError(t, c.Close())
+		store.Land()
+		require.Empty(t, token(t, store))
+		lock, err := multilock.TryAcquire(t.Context(), open(t, endpoint, 0), "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+	}
+}
+
+// TestFoundLater: a lock whose attempt was carried out without an answer is valid from that attempt
+// on, and not from the request that finds it.
+func TestFoundLater(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	var carriedOut boottime.Instant
+	src := open(t, tested().Serve(t, func(*http.Request) fakes3.Outcome {
+		switch i := n.Add(1); {
+		case i == 3:
+			carriedOut = boottime.Now()
+			return fakes3.Lost
+		case i > 3 && i < 6:
+			return fakes3.Dropped
+		}
+		return fakes3.Answered
+	}), 0)
+	c, err := src.Contend(t.Context(), "nightly", source.Claim{TTL: time.Hour, Heartbeat: time.Minute}, source.StalePolicy{})
+	require.NoError(t, err)
+	lease, err := c.Try(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, carriedOut.Since(lease.Since()))
+	require.NoError(t, lease.Release(t.Context()))
+	require.NoError(t, c.Close())
+}
+
+// TestUnfit: a store that ignores conditions, or checks them before it writes, is refused by name.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*fakes3.Store){
+		"ignores the condition":                    func(s *fakes3.Store) { s.Ignoring = true },
+		"of 16 writers replace one object at once": func(s *fakes3.Store) { s.Racy = true },
+	} {
+		store := fakes3.New()
+		set(store)
+		endpoint := store.Serve(t, nil)
+		src := open(t, endpoint, 0)
+		_, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
+		require.ErrorContains(t, err, "the store does not keep its promises")
+		require.ErrorContains(t, err, endpoint)
+		if store.Racy {
+			require.ErrorContains(t, err, name)
+		}
+		require.Empty(t, store.Names(), "nothing is left")
+		findings := src.Examine(t.Context())
+		require.Len(t, findings, 1)
+		require.Contains(t, findings[0].Text, endpoint)
+	}
+	store := fakes3.New()
+	src := open(t, store.Serve(t, nil), 0)
+	lock, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
+	require.NoError(t, err)
+	require.NoError(t, lock.Release(t.Context()))
+	for _, f := range src.Examine(t.Context()) {
+		require.Equal(t, source.Fine(f.Subject, f.Text), f)
+	}
+	require.Equal(t, "passed", store.Get("jobs/passed"))
+}
