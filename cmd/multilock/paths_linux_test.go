@@ -50,6 +50,7 @@ func namedPaths() map[string]namedPath {
 		"source: of cook":         {args: append([]string{"--source", "cook+file:it?period=1h"}, run...), with: opens},
 		"source: etcd's CA":       {args: []string{"--source", "etcd://localhost:1/x?cafile=it", "status"}, with: reads},
 		"source: etcd's key":      {args: []string{"--source", "etcd://localhost:1/x?certfile=it&keyfile=it", "status"}, with: reads},
+		"source: the bucket's CA": {args: []string{"--source", "s3://bucket/x?endpoint=localhost:1&cafile=it", "status"}, with: reads},
 		"source: mongo's CA":      {args: []string{"--source", "mongodb://localhost:1/x.y?tls=true&tlsCAFile=it", "status"}, with: reads},
 		"source: mongo's key":     {args: []string{"--source", "mongodb://localhost:1/x.y?tls=true&tlsCertificateKeyFile=it", "status"}, with: reads},
 		"source: postgres's CA":   {args: []string{"--source", "postgres://u@localhost:1/x?sslmode=verify-full&sslrootcert=it", "status"}, with: reads},

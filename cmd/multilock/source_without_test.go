@@ -30,14 +30,14 @@ func (p programAs) runIt(args ...string) ended {
 func TestSmallBuild(t *testing.T) {
 	t.Parallel()
 	small := programAs{newStation(t), filepath.Join(t.TempDir(), "multilock")}
-	require.NoError(t, clitest.Build(".", small.binary, "no_mongodb", "no_cloudshell", "no_etcd", "no_postgres", "no_ping"))
+	require.NoError(t, clitest.Build(".", small.binary, "no_mongodb", "no_cloudshell", "no_etcd", "no_postgres", "no_s3", "no_ping"))
 	beside := filepath.Join(filepath.Dir(small.binary), "multilock-full")
 	require.NoError(t, os.WriteFile(beside, []byte("#!/bin/sh\necho ran; exit 7\n"), 0o700)) //nolint:gosec // it could be run
 
 	for url, lacked := range map[string]string{
 		"mongodb://h/d.c": "MongoDB", "mongodb+srv://h/d.c": "MongoDB", "cook+mongodb://h/d.c?period=5m": "MongoDB",
 		"cook+mongodb+srv://h/d.c?period=5m": "MongoDB", "cloudshell://u@h/4711": "CloudShell", "cloudshell:": "CloudShell",
-		"etcd://h1,h2/jobs": "etcd", "postgres://u@h/d": "PostgreSQL", "postgresql://u@h/d": "PostgreSQL",
+		"etcd://h1,h2/jobs": "etcd", "s3://bucket/jobs?region=r": "S3", "postgres://u@h/d": "PostgreSQL", "postgresql://u@h/d": "PostgreSQL",
 		"cook+etcd://h1,h2/jobs?period=5m": "etcd", "cook+postgres://u@h/d?period=5m": "PostgreSQL", "cook+postgresql://u@h/d?period=5m": "PostgreSQL",
 	} {
 		got := small.runIt("--source", url, "run", "--", "true")

@@ -22,7 +22,7 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitPromptRelease, "one conditional write empties the object; waiters poll every few seconds"),
 		source.Keeps(source.TraitFenceNumbers, "a counter in the lock's object, which must not be removed"),
 		source.Keeps(source.TraitQueue, "with --fair, by tickets; otherwise the first to ask acquires it"),
-		source.Lacks(source.TraitOneClock, "a store dates its objects, but tells no time that hosts can rely on"),
+		source.Keeps(source.TraitOneClock, "the store's, to a second: the date of its answers; no lock depends on it"),
 		source.Keeps(source.TraitCheapBarrier, "a listing: a request for each thousand names that were ever used"),
 		source.Keeps(source.TraitResults, "in the lock's own object, which only the lock's holder writes"),
 		source.Keeps(source.TraitManifest, "parts of 8 MiB, 64 MiB at most, which the first host publishes in one step"),

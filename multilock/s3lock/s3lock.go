@@ -1,6 +1,8 @@
 package s3lock
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/multilock/go/multilock/source"
@@ -20,8 +22,9 @@ type Source struct {
 }
 
 var (
-	_ remote.Abilities = (*Source)(nil)
-	_ source.Paced     = (*Source)(nil)
+	_ remote.Abilities  = (*Source)(nil)
+	_ source.Paced      = (*Source)(nil)
+	_ source.Timekeeper = (*Source)(nil)
 )
 
 // limits: an object may be larger, but is read and sent as a whole.
@@ -49,3 +52,18 @@ func (s *Source) Close() error {
 
 // Pace implements source.Paced: a waiter polls, and pays for each request.
 func (s *Source) Pace() (least, most time.Duration) { return 250 * time.Millisecond, 5 * time.Second }
+
+// Now implements source.Timekeeper with the date of an answer, which is exact to a second.
+func (s *Source) Now(ctx context.Context) (now time.Time, err error) {
+	if err = s.ready(ctx); err == nil {
+		_, err = s.repeat(ctx, 0, func(ctx context.Context) error {
+			_, info, err := s.text(ctx, passName)
+			now = info.now
+			return err
+		})
+	}
+	if err == nil && now.IsZero() {
+		err = errors.New("its answers have no date")
+	}
+	return now, s.OpError(ctx, "read the store's clock", "", err)
+}

@@ -41,6 +41,7 @@ type stored struct {
 	etag    string
 	silence time.Duration // since it was written, by the store's clock, or source.Unknown
 	written time.Time     // by the store's clock
+	now     time.Time     // by that clock, when it was read; zero if the store does not tell
 }
 
 const dialTimeout = 4 * time.Second
@@ -114,7 +115,7 @@ func (s *server) text(ctx context.Context, name string) (text []byte, info store
 	}
 	info = stored{etag: about.ETag, silence: source.Unknown, written: about.LastModified}
 	if now, err := http.ParseTime(header.Get("Date")); err == nil && !info.written.IsZero() {
-		info.silence = max(now.Sub(info.written), 0)
+		info.now, info.silence = now, max(now.Sub(info.written), 0)
 	}
 	if text == nil {
 		text = []byte{}

@@ -182,7 +182,7 @@ func (c *change) send(ctx context.Context, next object, done bool) error {
 		return err
 	}
 	delete(c.doubtful, c.on) // a write that names the ETag before comes too late
-	c.since, c.done, c.now = start, done, stored{next, etag, 0, c.now.written}
+	c.since, c.done, c.now = start, done, stored{object: next, etag: etag, written: c.now.written}
 	if next.Fields[lockField] != nil {
 		c.known[c.on] = c.now
 	}

@@ -31,7 +31,7 @@ def python(lock):
 OURS_LIBRARY = Go("scripts/benchmark/ours", "ours")
 # The build tags of multilock-full and multilock; see scripts/build.
 OURS_COMMAND = Go("cmd/multilock", "multilock", tags="urfave_cli_no_docs")
-FILES_COMMAND = Go("cmd/multilock", "multilock-files", tags="urfave_cli_no_docs,no_mongodb,no_cloudshell,no_etcd,no_postgres,no_ping")
+FILES_COMMAND = Go("cmd/multilock", "multilock-files", tags="urfave_cli_no_docs,no_mongodb,no_cloudshell,no_etcd,no_postgres,no_s3,no_ping")
 GOFRS = Go("scripts/benchmark/peers/go", "gofrs", "github.com/gofrs/flock")
 RUN = ("run", "-d", "{}", "-n", "bench")
 

@@ -32,7 +32,7 @@ func Help(e *Env) *cli.Command {
    locks         where locks are, holders, takeover, hanging holders
    output        the output of a run: --quiet-success, --log, --capture
    schedule      --once, --every, missed ticks, retries
-   sources       servers that can store the locks: etcd, PostgreSQL, MongoDB
+   sources       servers that can store the locks: etcd, PostgreSQL, S3
    waiting       --wait, --fair, --shared, --probe
 
 "multilock help COMMAND" is COMMAND --help with all details.`,

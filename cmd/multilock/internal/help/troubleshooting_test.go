@@ -80,7 +80,7 @@ func shownMessages(t *testing.T) (found []string) {
 
 // hasOwnAdvice matches files whose messages contain advice: findings of doctor, and servers, which have their
 // own pages.
-var hasOwnAdvice = regexp.MustCompile(`/command/doctor\.go|/jointest/|/(mongo|pg|etcd)lock/|/remote/|/cloudshell/|/faultfs/|/locktest/`)
+var hasOwnAdvice = regexp.MustCompile(`/command/doctor\.go|/jointest/|/(mongo|pg|etcd|s3)lock/|/remote/|/cloudshell/|/faultfs/|/locktest/`)
 
 // messages returns all texts in the source, and those that end a command or warn: errors with an exit code,
 // problems of a directory, hints at system errors, and warnings.

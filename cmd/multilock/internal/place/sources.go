@@ -47,6 +47,7 @@ func Known() Kinds {
 		{"etcd", "etcd://HOST,HOST/PREFIX", true, "", openEtcd, completeEtcd},
 		{"postgres", "postgres://USER@HOST/DATABASE", true, "", openPostgres, completePostgres},
 		{"postgresql", "postgresql://USER@HOST/DATABASE", true, "", openPostgres, completePostgres},
+		{"s3", "s3://BUCKET/PREFIX?region=REGION", true, "", openS3, completeS3},
 		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, fslock.DefaultGroup, openCookFiles, completeCookFiles},
 		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
 		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},

@@ -1,4 +1,4 @@
-//go:build no_mongodb || no_cloudshell || no_etcd || no_postgres
+//go:build no_mongodb || no_cloudshell || no_etcd || no_postgres || no_s3
 
 package place
 
