@@ -239,7 +239,7 @@ func TestUnfit(t *testing.T) {
 		endpoint := store.Serve(t, nil)
 		src := open(t, endpoint, 0)
 		_, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
-		require.ErrorContains(t, err, "the store does not keep its promises")
+		require.ErrorContains(t, err, "the store does not keep its guarantees")
 		require.ErrorContains(t, err, endpoint)
 		if store.Racy {
 			require.ErrorContains(t, err, name)

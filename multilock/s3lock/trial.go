@@ -13,7 +13,7 @@ import (
 // A store is tested before the first lock below a prefix is written, as a filesystem is. The result
 // is an object, which later processes read.
 
-var errUnfit = errors.New("the store does not keep its promises")
+var errUnfit = errors.New("the store does not keep its guarantees")
 
 const (
 	trialName = "trial/"
