@@ -21,9 +21,11 @@ import (
 
 // Store is a bucket.
 type Store struct {
-	// Ignoring makes the store ignore conditions; Racy lets it check a condition, and write later.
-	Ignoring, Racy bool
+	// Ignoring makes the store ignore conditions; Racy lets it check a condition, and write later; Torn
+	// lets it replace the ETag of an object before the object.
+	Ignoring, Racy, Torn bool
 
+	putting sync.Mutex // of a torn store
 	mu      sync.Mutex
 	objects map[string]object
 	late    []func()
@@ -32,6 +34,7 @@ type Store struct {
 type object struct {
 	body    []byte
 	written time.Time
+	etag    string
 }
 
 // New returns an empty store.
@@ -106,7 +109,7 @@ func (s *Store) Land() {
 func (s *Store) Put(name, body string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[name] = object{[]byte(body), time.Now()}
+	s.objects[name] = object{[]byte(body), time.Now(), etagOf([]byte(body))}
 }
 
 // Get returns an object, "" if there is none.
@@ -146,6 +149,10 @@ func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	if s.Torn && r.Method == http.MethodPut {
+		s.putting.Lock()
+		defer s.putting.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, there := s.objects[name]
@@ -156,7 +163,14 @@ func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 		if !s.Racy && !s.allowed(w, r, name) {
 			return
 		}
-		s.objects[name] = object{body, time.Now()}
+		if s.Torn && there {
+			o.etag = etagOf(body)
+			s.objects[name] = o
+			s.mu.Unlock()
+			time.Sleep(5 * time.Millisecond)
+			s.mu.Lock()
+		}
+		s.objects[name] = object{body, time.Now(), etagOf(body)}
 		w.Header().Set("ETag", etagOf(body))
 	case r.Method == http.MethodDelete:
 		delete(s.objects, name)
@@ -164,7 +178,7 @@ func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 	case !there:
 		refuse(w, http.StatusNotFound, "NoSuchKey")
 	default:
-		w.Header().Set("ETag", etagOf(o.body))
+		w.Header().Set("ETag", o.etag)
 		w.Header().Set("Last-Modified", o.written.UTC().Format(http.TimeFormat))
 		w.Header().Set("Content-Length", strconv.Itoa(len(o.body)))
 		_, _ = w.Write(o.body)
@@ -183,7 +197,7 @@ func (s *Store) allowed(w http.ResponseWriter, r *http.Request, name string) boo
 	match := r.Header.Get("If-Match")
 	switch {
 	case s.Ignoring:
-	case r.Header.Get("If-None-Match") == "*" && there, match != "" && there && match != etagOf(o.body):
+	case r.Header.Get("If-None-Match") == "*" && there, match != "" && there && match != o.etag:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 		return false
 	case match != "" && !there:
@@ -228,7 +242,7 @@ func (s *Store) list(w http.ResponseWriter, q url.Values) {
 	}
 	for _, name := range names {
 		o := s.objects[name]
-		all.Contents = append(all.Contents, content{url.QueryEscape(name), o.written.UTC().Format("2006-01-02T15:04:05.000Z"), etagOf(o.body), len(o.body)})
+		all.Contents = append(all.Contents, content{url.QueryEscape(name), o.written.UTC().Format("2006-01-02T15:04:05.000Z"), o.etag, len(o.body)})
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	_ = xml.NewEncoder(w).Encode(all)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock/source"
@@ -21,7 +23,12 @@ const (
 	// rounds is how often 16 writers contend in the first test, and longRounds in doctor's.
 	rounds     = 3
 	longRounds = 20
+	// readers is how many read meanwhile.
+	readers = 4
 )
+
+// copied is an object as it was read.
+type copied struct{ etag, text string }
 
 // ready tests the store once.
 func (s *server) ready(ctx context.Context) error {
@@ -56,7 +63,7 @@ func (s *server) try(ctx context.Context, rounds int) error {
 	etag := ""
 	for range rounds + 1 {
 		before := etag
-		won, text, err := s.contend(ctx, name, etag)
+		won, text, reads, err := s.contend(ctx, name, etag)
 		if err != nil {
 			return err
 		}
@@ -69,6 +76,12 @@ func (s *server) try(ctx context.Context, rounds int) error {
 		}
 		if etag = info.etag; won == 1 && string(now) != text {
 			return unfit("returned something else than what was written just before")
+		}
+		for read := range reads {
+			// A new text with the old ETag does no harm: the write that relies on it fails.
+			if read.etag == etag && read.text != string(now) {
+				return unfit("returned an old object with the ETag of the one that replaced it")
+			}
 		}
 		if won == 0 { // it was busy
 			continue
@@ -94,9 +107,28 @@ func (s *server) try(ctx context.Context, rounds int) error {
 	return nil
 }
 
-// contend lets several writers replace an object, and returns how many succeeded, and what one of
-// them has written. Their texts are unique, because an ETag may be a digest of the text.
-func (s *server) contend(ctx context.Context, name, etag string) (won int, text string, err error) {
+// contend lets several writers replace an object, and returns how many succeeded, what one of them
+// has written, and what was read meanwhile. The texts are unique, because an ETag may be a digest.
+func (s *server) contend(ctx context.Context, name, etag string) (won int, text string, reads map[copied]bool, err error) {
+	var (
+		group   sync.WaitGroup
+		mu      sync.Mutex
+		written atomic.Bool
+	)
+	reads = map[copied]bool{}
+	for range readers {
+		group.Go(func() {
+			for !written.Load() {
+				text, info, err := s.text(ctx, name)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				reads[copied{info.etag, string(text)}] = true
+				mu.Unlock()
+			}
+		})
+	}
 	texts, wrote := make([]string, width), make([]bool, width)
 	err = parallel.Do(width, width, func(i int) error {
 		texts[i] = source.NewToken()
@@ -106,11 +138,13 @@ func (s *server) contend(ctx context.Context, name, etag string) (won int, text 
 		}
 		return err
 	})
+	written.Store(true)
+	group.Wait()
 	for i := range wrote {
 		if wrote[i] {
 			won++
 			text = texts[i]
 		}
 	}
-	return won, text, err
+	return won, text, reads, err
 }
