@@ -47,7 +47,7 @@ func localCosts() []localCost {
 	}
 }
 
-func cycle(t *testing.T, ctx context.Context, src *fslock.Source) func() { //nolint:revive // the test comes first
+func cycle(t *testing.T, ctx context.Context, src *fslock.Source) func() {
 	return func() {
 		lock, err := multilock.Acquire(ctx, src, "lock", multilock.Options{TTL: long})
 		require.NoError(t, err)

@@ -109,7 +109,7 @@ func (s *server) text(ctx context.Context, name string) (text []byte, info store
 	if err != nil {
 		return nil, info, err
 	}
-	defer body.Close()
+	defer body.Close() //nolint:errcheck // it was read
 	if text, err = io.ReadAll(body); err != nil {
 		return nil, info, err
 	}
@@ -180,7 +180,7 @@ func (s *server) list(ctx context.Context, prefix, after string, most int) (all 
 	if after != "" {
 		opt.StartAfter = s.at.prefix + after
 	}
-	for o := range s.client.Client.ListObjectsIter(ctx, s.at.bucket, opt) {
+	for o := range s.client.ListObjectsIter(ctx, s.at.bucket, opt) {
 		if o.Err != nil {
 			return nil, o.Err
 		}
