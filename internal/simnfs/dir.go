@@ -464,9 +464,7 @@ func (d *dir) FileSystem() (vfs.FileSystem, error) {
 func (d *dir) Sync() error     { return nil }
 func (d *dir) Guard(vfs.Rules) {}
 func (d *dir) Path() string    { return d.path }
-
-func (d *dir) Renamed(path string) { d.path = path }
-func (d *dir) Unpin()              {}
+func (d *dir) Unpin()          {}
 
 // firstPin is larger than any descriptor of this process, so that real system calls on a pinned
 // directory fail.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -127,10 +126,6 @@ func (c *contender) place(group *shareddir.Handle) (source.Lease, error) {
 		// If this was a repeated rename whose first reply was lost, the next look finds our own lock.
 		return nil, source.ErrHeld
 	}
-	if err == nil && c.staged.dir != nil {
-		// The kernel that renamed it is the only one: there is no reply to lose, and nothing to read back.
-		return c.acquired(group, c.staged.placed(filepath.Join(group.Path(), c.name)), sign{})
-	}
 	return c.readBack(group, err)
 }
 
@@ -165,12 +160,10 @@ func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (
 	st.settle()
 	l := c.src.newLease(c.name, st, c.claim, group, dir)
 	l.found = found
-	fresh := recent(l.src.clock.Elapsed(st.made), c.claim)
-	if !fresh {
+	if !recent(l.src.clock.Elapsed(st.made), c.claim) {
 		_ = dir.TouchFile(c.name + lockedSuffix) // shows people when the lock was acquired
-		fresh = c.fresh(st)
 	}
-	if fresh {
+	if c.fresh(st) {
 		l.since = st.sign
 		return l, nil
 	}

@@ -23,12 +23,12 @@ type localCost struct {
 
 func localCosts() []localCost {
 	return []localCost{
-		{"acquire and release", 17, 45, func(t *testing.T, src *fslock.Source) func() { return cycle(t, context.Background(), src) }},
+		{"acquire and release", 27, 61, func(t *testing.T, src *fslock.Source) func() { return cycle(t, context.Background(), src) }},
 		// Real programs have a context that can end.
-		{"acquire and release with a context that can end", 17, 45, func(t *testing.T, src *fslock.Source) func() {
+		{"acquire and release with a context that can end", 27, 61, func(t *testing.T, src *fslock.Source) func() {
 			return cycle(t, t.Context(), src)
 		}},
-		{"look", 18, 118, func(t *testing.T, src *fslock.Source) func() {
+		{"look", 19, 126, func(t *testing.T, src *fslock.Source) func() {
 			acquire(t, src, "lock", multilock.Options{TTL: long})
 			return func() {
 				seen, err := multilock.Inspect(t.Context(), src, "lock", multilock.StalePolicy{})
@@ -36,7 +36,7 @@ func localCosts() []localCost {
 				require.Equal(t, multilock.StateHeld, seen.State)
 			}
 		}},
-		{"eight heartbeats", 70, 70, func(t *testing.T, src *fslock.Source) func() {
+		{"eight heartbeats", 70, 72, func(t *testing.T, src *fslock.Source) func() {
 			lock := acquire(t, src, "lock", multilock.Options{TTL: long})
 			return func() {
 				for range 8 { // one of which makes every check

@@ -21,7 +21,6 @@ type staged struct {
 	content []byte
 	file    fileIdentity      // of the lock file
 	parent  *shareddir.Handle // the staging directory
-	dir     vfs.Dir           // the prepared directory, on a local filesystem; it becomes the lease's
 	sign    boottime.Instant  // before the server set the directory's time
 	made    boottime.Instant  // before the server set the lock file's time
 }
@@ -71,29 +70,12 @@ func (st *staged) prepare(claim source.Claim) error {
 	if err := st.parent.Mkdir(st.token, shareddir.DirMode); err != nil {
 		return err
 	}
-	fill := func(dir vfs.Dir) error {
+	return st.within(func(dir vfs.Dir) error {
 		if err := st.guard(dir); err != nil {
 			return err
 		}
 		return st.write(dir, claim)
-	}
-	if !st.src.base.Kind.Local {
-		return st.within(fill)
-	}
-	dir, err := st.parent.OpenDir(st.token)
-	if err != nil {
-		return err
-	}
-	st.dir = dir
-	return fill(dir)
-}
-
-// placed returns the directory after the rename to path.
-func (st *staged) placed(path string) vfs.Dir {
-	dir := st.dir
-	st.dir = nil
-	dir.Renamed(path)
-	return dir
+	})
 }
 
 // within calls do with the staged directory, if it still has its own name. The name is random, but any user
@@ -129,10 +111,12 @@ func (st *staged) write(dir vfs.Dir, claim source.Claim) error {
 	if err != nil {
 		return err
 	}
-	st.file = st.src.identityOf(f)
 	_, err = f.Write(st.content)
 	if err == nil && sync {
 		err = f.Sync()
+	}
+	if err == nil {
+		st.file = st.src.identityOf(f)
 	}
 	return errors.Join(err, f.Close())
 }
@@ -211,13 +195,7 @@ func (st *staged) discardPlaced() error {
 }
 
 // settle ends the staging: the lock is in place and has a lease, or it is gone.
-func (st *staged) settle() {
-	if st.dir != nil {
-		_ = st.dir.Close() // a directory
-		st.dir = nil
-	}
-	st.src.base.Staging.Done(st.parent)
-}
+func (st *staged) settle() { st.src.base.Staging.Done(st.parent) }
 
 // present reports whether the staged directory still has its own name.
 func (st *staged) present() (bool, error) {

@@ -116,9 +116,6 @@ func (d *ownDir) described(stat func(vfs.Dir) (vfs.Info, error)) (vfs.Info, erro
 
 func (d *ownDir) Path() string { return filepath.Join(d.common.Path(), d.name) }
 
-// Renamed does nothing: the directory is never renamed.
-func (d *ownDir) Renamed(string) {}
-
 // FileSystem and the descriptor are those of the directory around it, which is on the same one.
 func (d *ownDir) FileSystem() (vfs.FileSystem, error) { return d.common.FileSystem() }
 func (d *ownDir) Pin() (int, error)                   { return d.common.Pin() }

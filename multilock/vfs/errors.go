@@ -9,9 +9,6 @@ import (
 
 // Is reports whether err wraps one of these error numbers.
 func Is(err error, numbers ...syscall.Errno) bool {
-	if err == nil {
-		return false // errors.As would allocate
-	}
 	var got syscall.Errno
 	if !errors.As(err, &got) {
 		return false

@@ -71,7 +71,7 @@ func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T,
 // open opens an entry of the directory, if the rules admit it. If bits of the mode must be kept despite
 // the umask, it distinguishes files that it created from existing ones: only new files get another
 // mode.
-func (d *osDir) open(name string, flags int, mode uint32) (opened, error) {
+func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 	mode = d.narrowed(mode)
 	const create = unix.O_CREAT | unix.O_EXCL
 	if flags&create != unix.O_CREAT || d.kept(mode) == 0 {
@@ -79,13 +79,13 @@ func (d *osDir) open(name string, flags int, mode uint32) (opened, error) {
 	}
 	const tries, pause = 20, 5 * time.Millisecond
 	for n := 0; ; n++ {
-		entry, err := d.openOnce(name, flags&^unix.O_CREAT, mode, true)
+		fd, err := d.openOnce(name, flags&^unix.O_CREAT, mode, true)
 		if Is(err, unix.ENOENT) {
-			entry, err = d.openOnce(name, flags|unix.O_EXCL, mode, false)
+			fd, err = d.openOnce(name, flags|unix.O_EXCL, mode, false)
 		}
 		// Another process created it at the same time, or is setting its mode now.
 		if n == tries || !Is(err, unix.EEXIST) && !errors.Is(err, errPrivate) {
-			return entry, err
+			return fd, err
 		}
 		if errors.Is(err, errPrivate) {
 			time.Sleep(pause)
@@ -93,29 +93,21 @@ func (d *osDir) open(name string, flags int, mode uint32) (opened, error) {
 	}
 }
 
-// opened is an open entry, and what the look at it has shown, if there was one.
-type opened struct {
-	fd     int
-	seen   Info
-	looked bool
-}
-
-func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (opened, error) {
-	return ask(d, "open", name, func(dir int) (opened, error) {
+func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (int, error) {
+	return ask(d, "open", name, func(dir int) (int, error) {
 		given := mode
 		if flags&unix.O_CREAT == 0 {
 			given = 0 // openat2 rejects a mode without O_CREAT
 		}
 		fd, err := retry(func() (int, error) { return openBelow(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, given) })
 		if err != nil {
-			return opened{}, err
+			return -1, err
 		}
-		entry := opened{fd: fd}
-		if err := d.judge(&entry, flags&unix.O_CREAT != 0, appended, mode); err != nil {
+		if err := d.judge(fd, flags&unix.O_CREAT != 0, appended, mode); err != nil {
 			_ = unix.Close(fd)
-			return opened{}, err
+			return -1, err
 		}
-		return entry, nil
+		return fd, nil
 	})
 }
 
@@ -124,13 +116,12 @@ func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (op
 var errPrivate = fmt.Errorf("it is not open to the group that shares the directory: %w", unix.EACCES)
 
 // judge applies the rules to an open entry.
-func (d *osDir) judge(entry *opened, made, appended bool, mode uint32) error {
+func (d *osDir) judge(fd int, made, appended bool, mode uint32) error {
 	shared := (made || appended) && d.kept(mode) != 0
 	if d.rules.Admit == nil && !shared {
 		return nil
 	}
-	info, err := statCached(entry.fd)
-	entry.seen, entry.looked = info, !shared // the mode may change below
+	info, err := statCached(fd)
 	if err == nil && d.rules.Admit != nil {
 		err = d.rules.Admit(info, appended)
 	}
@@ -138,7 +129,7 @@ func (d *osDir) judge(entry *opened, made, appended bool, mode uint32) error {
 	case err != nil || !shared:
 		return err
 	case made && !appended:
-		return d.keep(entry.fd, info, mode)
+		return d.keep(fd, info, mode)
 	case d.kept(mode)&^info.Mode != 0:
 		return errPrivate
 	}
@@ -166,11 +157,11 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 func (d *osDir) Enter(name string) (Dir, error) { return d.openDir(name, searchOnly) }
 
 func (d *osDir) openDir(name string, flags int) (Dir, error) {
-	entry, err := d.open(name, flags|unix.O_DIRECTORY, 0)
+	fd, err := d.open(name, flags|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return newDir(entry.fd, filepath.Join(d.path, name), d.rules), nil
+	return newDir(fd, filepath.Join(d.path, name), d.rules), nil
 }
 
 func (d *osDir) Open(name string) (File, error) { return d.openFile(name, unix.O_RDONLY, 0) }
@@ -192,11 +183,11 @@ func (d *osDir) OpenAppendDurable(name string, mode uint32) (File, error) {
 }
 
 func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
-	entry, err := d.open(name, flags|unix.O_NONBLOCK, mode)
+	fd, err := d.open(name, flags|unix.O_NONBLOCK, mode)
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{opened: entry, dir: d, name: name}, nil
+	return &osFile{fd: fd, dir: d, name: name}, nil
 }
 
 func (d *osDir) Mkdir(name string, mode uint32) error {
@@ -319,11 +310,11 @@ func (d *osDir) list(piece func(*os.File) ([]string, error), visit func(name str
 }
 
 func (d *osDir) reopen() (*os.File, error) {
-	entry, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(entry.fd), d.path), nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(fd), d.path), nil
 }
 
 // Sync opens the directory again: a descriptor from Enter cannot be synced.
@@ -340,12 +331,10 @@ func (d *osDir) FileSystem() (FileSystem, error) { return ask(d, "statfs", "", f
 
 func (d *osDir) Path() string { return d.path }
 
-func (d *osDir) Renamed(path string) { d.path = path }
-
 func (d *osDir) Close() error { return d.fail("close", "", d.close()) }
 
 type osFile struct {
-	opened
+	fd   int
 	dir  *osDir
 	name string
 }
@@ -381,7 +370,6 @@ func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
 
 // writeAll continues after a short write, so that a full disk or a quota returns its error.
 func (f *osFile) writeAll(p []byte, write func(rest []byte, done int) (int, error)) (int, error) {
-	f.looked = false
 	done := 0
 	for done < len(p) {
 		n, err := retry(func() (int, error) { return write(p[done:], done) })
@@ -399,9 +387,6 @@ func (f *osFile) Stat() (Info, error) {
 }
 
 func (f *osFile) StatCached() (Info, error) {
-	if f.looked {
-		return f.seen, nil
-	}
 	info, err := statCached(f.fd)
 	return info, f.dir.fail("stat", f.name, err)
 }

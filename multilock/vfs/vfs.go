@@ -47,8 +47,6 @@ type Dir interface {
 	Sync() error
 	// Path returns the path under which the directory was opened, for messages.
 	Path() string
-	// Renamed sets the path after a rename. No other call may run at the same time.
-	Renamed(path string)
 	// Pin returns the descriptor's number, for calls such as inotify(7), and keeps it open until Unpin.
 	// The error is fs.ErrClosed after Close.
 	Pin() (int, error)
@@ -115,8 +113,7 @@ type File interface {
 	WriteAt(p []byte, off int64) (int, error)
 	// Stat describes the open file as the server has it now.
 	Stat() (Info, error)
-	// StatCached describes the open file as known to this host, without a request to the server. Until
-	// something is written through this File, it may describe the file as it was opened.
+	// StatCached describes the open file as known to this host, without a request to the server.
 	StatCached() (Info, error)
 	// Handle returns the unique handle of the file, without a request to the server.
 	Handle() (Handle, error)

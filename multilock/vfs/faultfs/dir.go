@@ -110,8 +110,6 @@ func (d *dir) FileSystem() (vfs.FileSystem, error) {
 
 func (d *dir) Path() string { return d.inner.Path() }
 
-func (d *dir) Renamed(path string) { d.inner.Renamed(path) }
-
 func (d *dir) Pin() (int, error) { return d.inner.Pin() }
 
 func (d *dir) Unpin() { d.inner.Unpin() }
