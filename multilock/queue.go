@@ -187,8 +187,8 @@ func (w *waiter) shouldRetry(err error) bool {
 	return isRetryable(err)
 }
 
-// step draws a ticket if there is none, finds the tickets ahead, and returns how long to pause: 0 if there
-// are none.
+// step draws a ticket unless the waiter has one, finds the tickets ahead, and returns how long to pause: 0 if
+// no ticket is ahead.
 func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 	names, err := bounded.Call(ctx, w.queue.Names)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Outcome reads the last committed result of the lock's name. The error is ErrNoResult if there is none,
+// Outcome reads the last committed result of the lock's name. The error is ErrNoResult if the name has none,
 // ErrUnsupported if the source stores no results, otherwise as for Verify.
 func (l *Lock) Outcome(ctx context.Context) (Result, error) {
 	return committing(ctx, l, func(c source.Committer) (Result, error) { return c.Outcome(ctx) })

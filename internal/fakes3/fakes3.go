@@ -112,7 +112,7 @@ func (s *Store) Put(name, body string) {
 	s.objects[name] = object{[]byte(body), time.Now(), etagOf([]byte(body))}
 }
 
-// Get returns an object, "" if there is none.
+// Get returns the object of a key, or "" if the key has no object.
 func (s *Store) Get(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,7 @@ func openGroupSurvives(t *testing.T, opt fslock.Options) {
 	}
 }
 
-// For a user who may not write, the group is listed.
+// Vacant lists the group if the user may not write.
 // Rule: barrier
 func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY} {

@@ -26,7 +26,7 @@ func everChanged() bson.E {
 	return bson.E{Key: commitsField, Value: bson.D{{Key: "$gt", Value: 0}}}
 }
 
-// resultIn returns the result in a lock's document as JSON, nil if there is none. If the field is
+// resultIn returns the result in a lock's document as JSON, or nil if the document has none. If the field is
 // not a document, the text is empty: an unreadable result.
 func resultIn(doc bson.Raw) []byte {
 	value, err := doc.LookupErr(resultField)

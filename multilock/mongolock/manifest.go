@@ -27,8 +27,8 @@ const manifestField = "manifest"
 // maxManifest leaves room in a document, which is limited to 16 MiB.
 const maxManifest = 16<<20 - 4<<10
 
-// Publish implements source.ManifestStore. One command inserts the manifest if there is none, and
-// returns the current one.
+// Publish implements source.ManifestStore. One command inserts the manifest unless the group has one,
+// and returns the current one.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	if err := remote.CheckManifest(manifest, maxManifest, "a document of MongoDB"); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (s *Source) Promises() []source.Promise {
 	)
 }
 
-// Examine implements source.Examiner. It makes the index if there is none.
+// Examine implements source.Examiner. It creates the index if it is missing.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.readyToWrite(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *Source) Promises() []source.Promise {
 	)
 }
 
-// Examine implements source.Examiner. It creates the schema if there is none, and tries to write.
+// Examine implements source.Examiner. It creates the schema if it is missing, and tries to write.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.ready(ctx, false)
 	if err == nil {

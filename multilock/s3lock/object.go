@@ -166,5 +166,5 @@ func (o object) holds(name string, c remote.Cond) bool {
 	case remote.IfSilent:
 		return e.Beats == c.Number
 	}
-	return true // IfFirst: nobody queues
+	return true // IfFirst: waiters poll, and have no order
 }

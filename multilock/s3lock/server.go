@@ -35,7 +35,7 @@ type server struct {
 	doubtful map[string]string
 }
 
-// stored is an object as read or written. The ETag is "" if there is none.
+// stored is an object as read or written. Its ETag is "" if it does not exist.
 type stored struct {
 	object
 	etag    string
@@ -97,7 +97,7 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(conte
 	})
 }
 
-// text reads an object; it returns nil if there is none.
+// text reads an object. It returns nil if the object does not exist.
 func (s *server) text(ctx context.Context, name string) (text []byte, info stored, err error) {
 	if err := s.checkName(name); err != nil {
 		return nil, info, err
@@ -134,18 +134,18 @@ func (s *server) read(ctx context.Context, name string) (o stored, err error) {
 
 const always = "*" // replace what there is, or create the object
 
-// write writes an object on the condition that its ETag is the given one; that there is none for "".
-func (s *server) write(ctx context.Context, name string, text []byte, unless string) (etag string, err error) {
+// write writes an object if its ETag is still the one that it was, or if was is "", only if it does not exist.
+func (s *server) write(ctx context.Context, name string, text []byte, was string) (etag string, err error) {
 	if err := s.checkName(name); err != nil {
 		return "", err
 	}
 	opt := minio.PutObjectOptions{ContentType: "application/json", DisableContentSha256: true}
-	switch unless {
+	switch was {
 	case always:
 	case "":
 		opt.SetMatchETagExcept("*")
 	default:
-		opt.SetMatchETag(unless)
+		opt.SetMatchETag(was)
 	}
 	sum := sha256.Sum256(text)
 	info, err := s.client.PutObject(ctx, s.at.bucket, s.at.prefix+name, bytes.NewReader(text), int64(len(text)), "", hex.EncodeToString(sum[:]), opt)
