@@ -67,7 +67,7 @@ func breakByAge(a *explore.Actor, dir vfs.Dir) {
 // A violation is found, reduced to the one choice that it needs, and reproduced with that.
 func TestWrongLockIsFoundAndShrunk(t *testing.T) {
 	sc := toy(lookBeforeMake)
-	found := sc.Exhaust(t, time.Minute)
+	found := sc.Exhaust(t, 10*time.Minute)
 	require.Contains(t, found.Violation, "I1: ")
 	require.Len(t, found.Choices, 1)
 	require.Contains(t, found.Trace, "VIOLATION I1")
@@ -87,7 +87,7 @@ func TestRightLockIsShownRight(t *testing.T) {
 	sc := toy(makeOnce)
 	sc.Preemptions, sc.Faults = 2, 2
 	sc.Kinds = []explore.Fate{explore.Crash, explore.Lost, explore.Failed, explore.Twice, explore.Late}
-	r := sc.Exhaust(t, time.Minute)
+	r := sc.Exhaust(t, 10*time.Minute)
 	require.Empty(t, r.Violation, r.Trace)
 	require.True(t, r.Complete)
 }
@@ -95,11 +95,11 @@ func TestRightLockIsShownRight(t *testing.T) {
 // Some bugs only appear after a long pause.
 func TestFaultsAreTried(t *testing.T) {
 	sc := toy(breakByAge)
-	r := sc.Exhaust(t, time.Minute)
+	r := sc.Exhaust(t, 10*time.Minute)
 	require.Empty(t, r.Violation, r.Trace)
 	require.True(t, r.Complete)
 	sc.Faults, sc.Kinds = 1, []explore.Fate{explore.Slow}
-	require.Contains(t, sc.Exhaust(t, time.Minute).Violation, "I1: ")
+	require.Contains(t, sc.Exhaust(t, 10*time.Minute).Violation, "I1: ")
 }
 
 // Each schedule within the bounds is played, and none twice: those of two actors with three requests each,
@@ -113,7 +113,7 @@ func TestEveryOrderOnce(t *testing.T) {
 	sc.Preemptions = 100
 	orders := map[string]bool{}
 	sc.AtEnd = func(w *explore.World) { orders[w.Order()] = true }
-	r := sc.Exhaust(t, time.Minute)
+	r := sc.Exhaust(t, 10*time.Minute)
 	require.True(t, r.Complete)
 	require.Len(t, orders, r.Schedules)
 	require.Equal(t, choose(8, 4), r.Schedules, "each begins, and makes three requests")
@@ -171,7 +171,7 @@ func TestStuck(t *testing.T) {
 			a.Sleep(time.Second)
 		}
 	})
-	require.True(t, strings.HasPrefix(sc.Exhaust(t, time.Minute).Violation, "stuck: "))
+	require.True(t, strings.HasPrefix(sc.Exhaust(t, 10*time.Minute).Violation, "stuck: "))
 }
 
 // Skipping known states loses no outcome: with and without it, the same violations are found, and the
@@ -183,7 +183,7 @@ func TestWhatIsRememberedLeavesOutNoEnd(t *testing.T) {
 		sc.Kinds = []explore.Fate{explore.Crash, explore.Nap, explore.Lost, explore.Failed, explore.Twice, explore.Late}
 		ends = map[string]bool{}
 		sc.AtEnd = func(w *explore.World) { ends[w.End()] = true }
-		r = sc.Exhaust(t, time.Minute)
+		r = sc.Exhaust(t, 10*time.Minute)
 		require.Empty(t, r.Violation, r.Trace)
 		require.True(t, r.Complete)
 		return ends, r

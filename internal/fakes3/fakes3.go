@@ -21,14 +21,15 @@ import (
 
 // Store is a bucket.
 type Store struct {
-	// Ignoring makes the store ignore conditions; Racy lets it check a condition, and write later; Torn
-	// lets it replace the ETag of an object before the object.
+	// Ignoring makes the store ignore conditions; Racy lets it check a condition, and write when another
+	// write was allowed, too; Torn lets it replace the ETag of an object, and the object after a read.
 	Ignoring, Racy, Torn bool
 
-	putting sync.Mutex // of a torn store
-	mu      sync.Mutex
-	objects map[string]object
-	late    []func()
+	putting        sync.Mutex // of a torn store
+	mu             sync.Mutex
+	objects        map[string]object
+	late           []func()
+	allowed, reads int // counts, for Racy and Torn
 }
 
 type object struct {
@@ -143,12 +144,6 @@ func etagOf(body []byte) string {
 
 func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if s.Racy && r.Method == http.MethodPut {
-		if !s.allows(w, r, name) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 	if s.Torn && r.Method == http.MethodPut {
 		s.putting.Lock()
 		defer s.putting.Unlock()
@@ -160,15 +155,17 @@ func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 	case name == "":
 		s.list(w, r.URL.Query())
 	case r.Method == http.MethodPut:
-		if !s.Racy && !s.allowed(w, r, name) {
+		if !s.allows(w, r, name) {
 			return
+		}
+		if s.Racy {
+			s.allowed++
+			s.awaitAnother(&s.allowed)
 		}
 		if s.Torn && there {
 			o.etag = etagOf(body)
 			s.objects[name] = o
-			s.mu.Unlock()
-			time.Sleep(5 * time.Millisecond)
-			s.mu.Lock()
+			s.awaitAnother(&s.reads)
 		}
 		s.objects[name] = object{body, time.Now(), etagOf(body)}
 		w.Header().Set("ETag", etagOf(body))
@@ -178,6 +175,7 @@ func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 	case !there:
 		refuse(w, http.StatusNotFound, "NoSuchKey")
 	default:
+		s.reads++
 		w.Header().Set("ETag", o.etag)
 		w.Header().Set("Last-Modified", o.written.UTC().Format(http.TimeFormat))
 		w.Header().Set("Content-Length", strconv.Itoa(len(o.body)))
@@ -185,14 +183,18 @@ func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-func (s *Store) allows(w http.ResponseWriter, r *http.Request, name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.allowed(w, r, name)
+// awaitAnother waits until another request has raised the count, or for a second. The store answers
+// meanwhile.
+func (s *Store) awaitAnother(count *int) {
+	for before, waited := *count, 0; *count == before && waited < 1000; waited++ {
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+	}
 }
 
-// allowed reports whether a write's conditions hold, and answers it if not.
-func (s *Store) allowed(w http.ResponseWriter, r *http.Request, name string) bool {
+// allows reports whether a write's conditions hold, and answers it if not.
+func (s *Store) allows(w http.ResponseWriter, r *http.Request, name string) bool {
 	o, there := s.objects[name]
 	match := r.Header.Get("If-Match")
 	switch {

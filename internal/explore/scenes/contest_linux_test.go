@@ -199,7 +199,7 @@ func TestExploreEveryOrder(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
 	sc.Preemptions = 5
-	proven(t, sc.Exhaust(t, time.Minute))
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // Rule: I1, I2, I3, I4, silence

@@ -104,7 +104,7 @@ func TestExploreProbe(t *testing.T) {
 		})
 	}, asksAProbe)
 	sc.Preemptions, sc.Faults = 0, 0
-	proven(t, sc.Exhaust(t, time.Minute))
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // standIn is a real process that proves to be alive until it is ended.
