@@ -16,5 +16,6 @@ func TestMain(m *testing.M) {
 		os.Exit(job.Guard(os.Stdin)) // for a job that a test runs without the binary
 	}
 	locktest.HearHangups()
-	os.Exit(clitest.Main(m, "."))
+	// Without these sources, which have tests in integration/cli, the binary starts twice as fast.
+	os.Exit(clitest.Main(m, ".", "no_mongodb", "no_etcd", "no_cloudshell", "no_s3"))
 }

@@ -30,7 +30,7 @@ func (p programAs) runIt(args ...string) ended {
 func TestSmallBuild(t *testing.T) {
 	t.Parallel()
 	small := programAs{newStation(t), filepath.Join(t.TempDir(), "multilock")}
-	require.NoError(t, clitest.Build(".", small.binary, "no_mongodb", "no_cloudshell", "no_etcd", "no_postgres", "no_s3", "no_ping"))
+	require.NoError(t, clitest.Build(".", small.binary, clitest.Small))
 	beside := filepath.Join(filepath.Dir(small.binary), "multilock-full")
 	require.NoError(t, os.WriteFile(beside, []byte("#!/bin/sh\necho ran; exit 7\n"), 0o700)) //nolint:gosec // it could be run
 

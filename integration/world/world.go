@@ -88,7 +88,7 @@ func outside(source string, packages []string) (code int, err error) {
 
 // build builds both binaries as scripts/build does.
 func build(source, dir string) error {
-	if err := clitest.Build(filepath.Join(source, "cmd/multilock"), filepath.Join(dir, "multilock"), "no_mongodb", "no_cloudshell", "no_ping"); err != nil {
+	if err := clitest.Build(filepath.Join(source, "cmd/multilock"), filepath.Join(dir, "multilock"), clitest.Small); err != nil {
 		return err
 	}
 	return clitest.Build(filepath.Join(source, "cmd/multilock"), filepath.Join(dir, "multilock-full"))

@@ -22,10 +22,13 @@ import (
 // binaryVariable tells the tests where the binary is.
 const binaryVariable = "MULTILOCK_TEST_BINARY"
 
-// Main builds the command as it is shipped, from its source directory, and runs the
+// Small has the tags of the shipped build for locks in directories.
+const Small = "no_mongodb,no_cloudshell,no_etcd,no_postgres,no_s3,no_ping"
+
+// Main builds the command as it is shipped, without the sources that the tags leave out, and runs the
 // tests. It returns the exit code.
-func Main(m *testing.M, source string) int {
-	code, err := testWithBinary(m, source)
+func Main(m *testing.M, source string, tags ...string) int {
+	code, err := testWithBinary(m, source, tags)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -35,7 +38,7 @@ func Main(m *testing.M, source string) int {
 
 // testWithBinary has the binary in a directory that is open to all, because some
 // tests run it as another user.
-func testWithBinary(m *testing.M, source string) (code int, err error) {
+func testWithBinary(m *testing.M, source string, tags []string) (code int, err error) {
 	dir, err := os.MkdirTemp("", "multilock-test-")
 	if err != nil {
 		return 1, err
@@ -45,7 +48,7 @@ func testWithBinary(m *testing.M, source string) (code int, err error) {
 		return 1, err
 	}
 	binary := filepath.Join(dir, "multilock")
-	if err := Build(source, binary); err != nil {
+	if err := Build(source, binary, tags...); err != nil {
 		return 1, err
 	}
 	if err := os.Setenv(binaryVariable, binary); err != nil {
