@@ -18,12 +18,12 @@ type BarrierOptions struct {
 	// Members are the names that must each have a final result. The source must be a
 	// source.Ledger. The barrier may start before any of the jobs.
 	Members []string
-	// Expect is how many names must have a final result; the group must then also be vacant. The
+	// Expect is how many names must have a final result; the group must then also be empty. The
 	// source must be a source.Ledger. With neither Members nor Expect, the barrier opens when the
-	// group is vacant.
+	// group is empty.
 	Expect int
-	// Settle is how long the group must stay vacant if the barrier has seen no holder, to wait for jobs
-	// that are just starting. With 0 one vacant poll is enough. Not used with Members or Expect.
+	// Settle is how long the group must stay empty if the barrier has seen no holder, to wait for jobs
+	// that are just starting. With 0 one empty poll is enough. Not used with Members or Expect.
 	Settle time.Duration
 	// Since bounds how long before Wait a job may have ended, by its host's clock, to be reported;
 	// DefaultSince if 0. Not used with Members or Expect.
@@ -54,10 +54,10 @@ var ErrNotDone = errors.New("not all jobs have succeeded")
 type Barrier struct {
 	src     source.Group
 	opt     BarrierOptions
-	results *results // nil if the barrier waits for a vacant group
+	results *results // nil if the barrier waits for an empty group
 	holders *holders
 	start   time.Time
-	busy    bool // a poll found the group not vacant
+	busy    bool // a poll found the group not empty
 
 	mu     sync.Mutex
 	ends   *ends // read from the history when the barrier opened
@@ -133,7 +133,7 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	report.Held = nil // from the last inspection; the group is vacant now
+	report.Held = nil // from the last inspection; the group is empty now
 	if !report.OK() {
 		return report, ErrNotDone
 	}
@@ -173,14 +173,14 @@ func (b *Barrier) poll(ctx context.Context) error {
 	}
 }
 
-// opened reads how the jobs ended. If the group was vacant from the start, it then checks again that
+// opened reads how the jobs ended. If the group was empty from the start, it then checks again that
 // it still is: jobs may have started while the history was read. It does not check a group that was
 // busy again, because a group with constant work might never open the barrier.
 func (b *Barrier) opened(ctx context.Context) (open bool, err error) {
 	if err := b.learn(ctx); err != nil || b.results != nil || b.busy || b.opt.Settle == 0 {
 		return err == nil, err
 	}
-	return b.vacant(ctx)
+	return b.empty(ctx)
 }
 
 // learn reads the history, unless the results already have the outcomes.
@@ -200,10 +200,10 @@ func (b *Barrier) within(pause time.Duration) time.Duration {
 	return min(pause, left)
 }
 
-// ask makes one poll: for missing results first, then for vacancy if required.
+// ask makes one poll: for missing results first, then for an empty group if required.
 func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
 	if b.results == nil {
-		open, err = b.vacant(ctx)
+		open, err = b.empty(ctx)
 		return open, false, err
 	}
 	if !b.complete() {
@@ -215,7 +215,7 @@ func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
 	if len(b.opt.Members) > 0 {
 		return true, progress, nil
 	}
-	open, err = bounded.Change(ctx, b.src.Vacant)
+	open, err = bounded.Change(ctx, b.src.Empty)
 	return open, progress, err
 }
 
@@ -226,15 +226,15 @@ func (b *Barrier) complete() bool {
 	return b.results.count() >= b.opt.Expect
 }
 
-// vacant reports whether nothing is held. If no poll has found the group busy, it must also have
+// empty reports whether nothing is held. If no poll has found the group busy, it must also have
 // settled.
-func (b *Barrier) vacant(ctx context.Context) (bool, error) {
+func (b *Barrier) empty(ctx context.Context) (bool, error) {
 	settled := time.Since(b.start) >= b.opt.Settle // measured before the request
-	vacant, err := bounded.Change(ctx, b.src.Vacant)
+	empty, err := bounded.Change(ctx, b.src.Empty)
 	if err != nil {
 		return false, err
 	}
-	if !vacant {
+	if !empty {
 		b.busy = true
 		return false, nil
 	}

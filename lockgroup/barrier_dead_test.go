@@ -17,18 +17,18 @@ import (
 // Rule: barrier-dead
 func TestBarrierBuriesTheDead(t *testing.T) {
 	suspect, dead := grouptest.Seen(multilock.StateSuspect, "node1"), grouptest.Seen(multilock.StateDead, "node1")
-	for name, sightings := range map[string][]multilock.Sighting{
+	for name, observations := range map[string][]multilock.Observation{
 		"at once": {dead}, "after watching it": {suspect, suspect, suspect, suspect, dead},
 		"after a long life": {grouptest.Alive("node1"), grouptest.Alive("node1"), grouptest.Alive("node1"), suspect, suspect, dead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPlace(t, func(t *testing.T, p *grouptest.Place) {
-				p.Hold("a", sightings...)
+				p.Hold("a", observations...)
 				p.Hold("b", grouptest.Alive("node2"))
 				time.AfterFunc(20*time.Minute, func() { p.Release("b") })
 				report, err := wait(t, p, lockgroup.BarrierOptions{})
 				require.ErrorIs(t, err, lockgroup.ErrNotDone)
-				require.Equal(t, []lockgroup.Holding{{Name: "a", Sighting: dead}}, report.Crashed)
+				require.Equal(t, []lockgroup.Holding{{Name: "a", Observation: dead}}, report.Crashed)
 				require.Equal(t, []string{"a"}, p.Broken, "the living are never touched")
 			})
 		})
@@ -96,7 +96,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 			require.ErrorIs(t, err, lockgroup.ErrNotDone)
 			require.InDelta(t, 3*dead.Record.TTL, time.Since(start), float64(5*time.Second))
 			require.Equal(t, told, report.Crashed)
-			require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
+			require.Equal(t, "node1", report.Crashed[0].Observation.Record.Holder.Host)
 		})
 	}
 }
@@ -180,7 +180,7 @@ func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 		p.Fail("break", denied)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.ErrorIs(t, err, lockgroup.ErrNotDone)
-		require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
+		require.Equal(t, "node1", report.Crashed[0].Observation.Record.Holder.Host)
 		require.Len(t, report.Left, 1)
 		require.ErrorIs(t, report.Left[0], denied)
 	})
@@ -233,7 +233,7 @@ func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
 		p.Fail("look", errors.New("input/output error"))
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.Error(t, err)
-		require.Contains(t, report.Held[0].Sighting.Why, "input/output error")
+		require.Contains(t, report.Held[0].Observation.Why, "input/output error")
 		require.Empty(t, p.Broken)
 	})
 }

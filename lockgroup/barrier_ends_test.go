@@ -216,13 +216,13 @@ func TestBarrierLeavesOutWhoCameLater(t *testing.T) {
 	})
 }
 
-// late is a place where a lock is acquired just after it was vacant.
+// late is a place where a lock is acquired just after it was empty.
 type late struct{ *placeWithHistory }
 
-func (l *late) Vacant(ctx context.Context) (bool, error) {
-	vacant, err := l.placeWithHistory.Vacant(ctx)
+func (l *late) Empty(ctx context.Context) (bool, error) {
+	empty, err := l.placeWithHistory.Empty(ctx)
 	l.Hold("a", grouptest.Alive("node1"))
-	return vacant, err
+	return empty, err
 }
 
 // Unreadable history is always reported.
@@ -289,7 +289,7 @@ func (s silentHistory) Close() error { return nil }
 // Rule: barrier-ends
 func TestBarrierFinishesAskingWhenItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := &slowVacant{Place: grouptest.NewPlace()}
+		slow := &slowEmpty{Place: grouptest.NewPlace()}
 		slow.Hold("a", grouptest.Alive("node1"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -302,18 +302,18 @@ func TestBarrierFinishesAskingWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-// slowVacant is a place where Vacant creates something, and removes it after a while.
-type slowVacant struct {
+// slowEmpty is a place where Empty creates something, and removes it after a while.
+type slowEmpty struct {
 	*grouptest.Place
 	begun, finished int
 }
 
-func (s *slowVacant) Vacant(ctx context.Context) (bool, error) {
+func (s *slowEmpty) Empty(ctx context.Context) (bool, error) {
 	s.begun++
 	time.Sleep([]time.Duration{700 * time.Millisecond, 1200 * time.Millisecond, 0}[min(s.begun, 3)-1])
-	vacant, err := s.Place.Vacant(ctx)
+	empty, err := s.Place.Empty(ctx)
 	s.finished++
-	return vacant, err
+	return empty, err
 }
 
 // A run whose time is over while it reads the server's clock does not leave behind the directory with which it does so.

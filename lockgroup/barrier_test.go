@@ -57,7 +57,7 @@ func TestPollsOfABarrierAreCheap(t *testing.T) {
 		time.AfterFunc(10*time.Minute, func() { p.Release("a") })
 		_, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
-		require.Greater(t, p.Count("vacant"), 600)
+		require.Greater(t, p.Count("empty"), 600)
 		require.LessOrEqual(t, p.Count("names"), 25)
 		require.LessOrEqual(t, p.Count("look"), 25)
 		require.LessOrEqual(t, p.Count("wake"), 25)
@@ -109,7 +109,7 @@ func TestBarrierForMembers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, lockgroup.Report{Done: 3}, report)
 		require.GreaterOrEqual(t, time.Since(start), 3*time.Minute)
-		require.Zero(t, p.Count("vacant"))
+		require.Zero(t, p.Count("empty"))
 		require.LessOrEqual(t, p.Count("results"), 8, "they are listed when they changed, and once more")
 		require.Equal(t, 3, p.Count("result"), "what is final is read once")
 	})
@@ -175,7 +175,7 @@ func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []string{"b", "c"}, report.Missing)
 		require.Len(t, report.Held, 1)
-		require.Equal(t, "node2", report.Held[0].Sighting.Record.Holder.Host)
+		require.Equal(t, "node2", report.Held[0].Observation.Record.Holder.Host)
 	})
 }
 
@@ -223,7 +223,7 @@ func TestBarrierThatNeverSawAnything(t *testing.T) {
 // Rule: barrier
 func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 	members := []string{"a"}
-	for call, members := range map[string][]string{"vacant": nil, "names": nil, "revision": members, "results": members, "result": members} {
+	for call, members := range map[string][]string{"empty": nil, "names": nil, "revision": members, "results": members, "result": members} {
 		t.Run(call, func(t *testing.T) {
 			inPlace(t, func(t *testing.T, p *grouptest.Place) {
 				broken := errors.New("input/output error")

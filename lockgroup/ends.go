@@ -152,10 +152,10 @@ func (n *ends) report(r *Report) {
 }
 
 func brokenHolding(e source.Event) Holding {
-	h := Holding{e.Name, multilock.Sighting{State: multilock.StateDead, Why: e.Why, Age: source.Unknown, Silence: source.Unknown}}
-	h.Sighting.Record.Name, h.Sighting.Record.Token = e.Name, e.Token
+	h := Holding{e.Name, multilock.Observation{State: multilock.StateDead, Why: e.Why, Age: source.Unknown, Silence: source.Unknown}}
+	h.Observation.Record.Name, h.Observation.Record.Token = e.Name, e.Token
 	if e.Holder != nil {
-		h.Sighting.Record.Holder = *e.Holder
+		h.Observation.Record.Holder = *e.Holder
 	}
 	return h
 }

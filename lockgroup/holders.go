@@ -22,8 +22,8 @@ type holders struct {
 	died   func(Holding) // may be nil
 
 	mu      sync.Mutex
-	held    map[string]multilock.Sighting // at the last inspection
-	crashed map[string]multilock.Sighting
+	held    map[string]multilock.Observation // at the last inspection
+	crashed map[string]multilock.Observation
 	left    map[string]leftLock // dead, but cannot be cleared from here
 	saw     bool                // a holder with a token was seen
 	watched map[string]bool     // their heartbeats are being watched
@@ -41,7 +41,7 @@ type leftLock struct {
 const maxWatches = 64
 
 func newHolders(src source.Group, policy multilock.StalePolicy, died func(Holding)) *holders {
-	return &holders{src: src, policy: policy, died: died, crashed: map[string]multilock.Sighting{}, left: map[string]leftLock{}, watched: map[string]bool{}}
+	return &holders{src: src, policy: policy, died: died, crashed: map[string]multilock.Observation{}, left: map[string]leftLock{}, watched: map[string]bool{}}
 }
 
 // look inspects the held locks that concern the barrier. It changes nothing.
@@ -51,7 +51,7 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 		return err
 	}
 	var mu sync.Mutex
-	held := map[string]multilock.Sighting{}
+	held := map[string]multilock.Observation{}
 	err = parallel.Do(parallel.Requests, len(names), func(i int) error {
 		name := names[i]
 		if !concerns(name) {
@@ -62,7 +62,7 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 			return context.Cause(ctx)
 		}
 		if err != nil { // an unreadable lock counts as held
-			seen = multilock.Sighting{State: multilock.StateHeld, Age: source.Unknown, Silence: source.Unknown, Why: err.Error()}
+			seen = multilock.Observation{State: multilock.StateHeld, Age: source.Unknown, Silence: source.Unknown, Why: err.Error()}
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -99,13 +99,13 @@ func (h *holders) clear(ctx context.Context, fail func(error)) {
 }
 
 // seen returns the holders of the last inspection.
-func (h *holders) seen() map[string]multilock.Sighting {
+func (h *holders) seen() map[string]multilock.Observation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.held)
 }
 
-func (h *holders) watch(ctx context.Context, name string, seen multilock.Sighting, fail func(error)) {
+func (h *holders) watch(ctx context.Context, name string, seen multilock.Observation, fail func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watched[name] || len(h.watched) >= maxWatches {
@@ -155,7 +155,7 @@ func (h *holders) breakDead(ctx context.Context, name string, record source.Reco
 
 // recordDead records a dead holder, and why its lock was left, if it was. It reports whether the holder
 // was not known to be dead.
-func (h *holders) recordDead(name string, seen multilock.Sighting, left error) (first bool) {
+func (h *holders) recordDead(name string, seen multilock.Observation, left error) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if left == nil {
@@ -173,7 +173,7 @@ func (h *holders) recordDead(name string, seen multilock.Sighting, left error) (
 
 // inTheWay returns the locks of the last inspection whose holders may be alive, and the errors for
 // locks of dead holders that cannot be cleared from here.
-func (h *holders) inTheWay() (held map[string]multilock.Sighting, left map[string]error) {
+func (h *holders) inTheWay() (held map[string]multilock.Observation, left map[string]error) {
 	held, left = h.seen(), map[string]error{}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,7 +283,7 @@ func (h *holders) shortestTTL() time.Duration {
 	return shortest
 }
 
-// stuck ends the wait when a dead holder's lock cannot be cleared: the group would never be vacant.
+// stuck ends the wait when a dead holder's lock cannot be cleared: the group would never be empty.
 // With Members the wait goes on, because another host may do their work.
 func (b *Barrier) stuck(cancel context.CancelCauseFunc) func(error) {
 	if len(b.opt.Members) > 0 {

@@ -132,7 +132,7 @@ func readOn(ctx context.Context, follower source.Follower, found *ends) (left, e
 // after the barrier opened, and is ignored.
 func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 	for _, r := range found.open() {
-		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Sighting, error) {
+		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Observation, error) {
 			return multilock.Inspect(ctx, b.src, r.name, b.opt.StalePolicy)
 		})
 		if err == nil && seen.State != multilock.StateFree && seen.Record.Token == r.event.Token {

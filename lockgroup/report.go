@@ -10,8 +10,8 @@ import (
 
 // Holding is a lock and the last observation of its holder.
 type Holding struct {
-	Name     string
-	Sighting multilock.Sighting
+	Name        string
+	Observation multilock.Observation
 }
 
 // Report is the state at the end of a wait. Everything is sorted by name.
@@ -65,7 +65,7 @@ func (b *Barrier) Progress() Progress {
 func (b *Barrier) report() Report {
 	r := Report{
 		Crashed: sorted(b.holders.dead(), func(h Holding) bool { return b.results == nil || b.results.awaited(h.Name) }),
-		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Sighting.State != multilock.StateFree && b.concerns(h.Name) }),
+		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Observation.State != multilock.StateFree && b.concerns(h.Name) }),
 	}
 	_, left := b.holders.inTheWay()
 	for _, name := range slices.Sorted(maps.Keys(left)) {
@@ -89,7 +89,7 @@ func (b *Barrier) reportEnds(r *Report) {
 	if found == nil {
 		return
 	}
-	r.Crashed = slices.DeleteFunc(r.Crashed, func(h Holding) bool { return found.knows(h.Name, h.Sighting.Record.Token) })
+	r.Crashed = slices.DeleteFunc(r.Crashed, func(h Holding) bool { return found.knows(h.Name, h.Observation.Record.Token) })
 	found.report(r)
 	slices.SortStableFunc(r.Crashed, func(a, b Holding) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -108,7 +108,7 @@ func (r *results) report(to *Report) {
 func byName(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) }
 
 // sorted returns the holders that count, sorted by name.
-func sorted(seen map[string]multilock.Sighting, counts func(Holding) bool) []Holding {
+func sorted(seen map[string]multilock.Observation, counts func(Holding) bool) []Holding {
 	var all []Holding
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if h := (Holding{name, seen[name]}); counts(h) {
@@ -119,7 +119,7 @@ func sorted(seen map[string]multilock.Sighting, counts func(Holding) bool) []Hol
 }
 
 // dead returns the holders that were found dead.
-func (h *holders) dead() map[string]multilock.Sighting {
+func (h *holders) dead() map[string]multilock.Observation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.crashed)

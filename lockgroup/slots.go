@@ -221,7 +221,7 @@ func (e *FullError) Error() string {
 	texts := []string{fmt.Sprintf("all %d slots of %q are held", e.Slots, e.Name)}
 	for _, h := range e.Holders {
 		_, number, _ := ParseSlotName(h.Name)
-		texts = append(texts, fmt.Sprintf("slot %d by %s (%s)", number, h.Sighting.Record.Holder, h.Sighting.Why))
+		texts = append(texts, fmt.Sprintf("slot %d by %s (%s)", number, h.Observation.Record.Holder, h.Observation.Why))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -89,7 +89,7 @@ func acquireName(ctx context.Context, src Source, name string, t terms, m mode) 
 	}
 	if m == ifFree && t.lookFirst {
 		if seen, err := Inspect(ctx, src, name, t.StalePolicy); err == nil && seen.State == StateHeld {
-			return nil, &HeldError{Name: name, Sighting: seen} // an attempt reports any other outcome
+			return nil, &HeldError{Name: name, Observation: seen} // an attempt reports any other outcome
 		}
 	}
 	return inTurn(ctx, src, name, t, func(ctx context.Context, _ terms) (*Lock, error) {

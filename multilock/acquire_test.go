@@ -37,7 +37,7 @@ func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "nightly", held.Name)
-		require.Equal(t, "node7", held.Sighting.Record.Holder.Host)
+		require.Equal(t, "node7", held.Observation.Record.Holder.Host)
 		require.Equal(t, []step{contend, try, look, closes}, f.steps())
 	})
 }
@@ -84,11 +84,11 @@ func TestNewsOfSilenceAreLookedInto(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.wake = make(chan struct{}, 1)
 		f.on(try, fails(multilock.ErrHeld))
-		f.show(multilock.Sighting{State: multilock.StateHeld, Next: time.Hour})
+		f.show(multilock.Observation{State: multilock.StateHeld, Next: time.Hour})
 		const ends = 10 * time.Second
 		go func() {
 			time.Sleep(ends)
-			f.show(multilock.Sighting{State: multilock.StateDead})
+			f.show(multilock.Observation{State: multilock.StateDead})
 			f.on(try, inTurn(fails(source.ErrSilent), succeeds))
 			f.wake <- struct{}{}
 		}()

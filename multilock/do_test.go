@@ -116,22 +116,22 @@ func TestBreak(t *testing.T) {
 	held, suspect, dead := node7(multilock.StateHeld), node7(multilock.StateSuspect), node7(multilock.StateDead)
 	tests := []struct {
 		name  string
-		looks []multilock.Sighting
+		looks []multilock.Observation
 		want  multilock.BreakOptions
 		err   error
 		steps []step
 	}{
-		{"free", []multilock.Sighting{{State: multilock.StateFree}}, multilock.BreakOptions{}, multilock.ErrFree, []step{look, closes}},
-		{"held", []multilock.Sighting{held}, multilock.BreakOptions{}, multilock.ErrHeld, []step{look, closes}},
-		{"dead", []multilock.Sighting{dead}, multilock.BreakOptions{}, nil, []step{look, breaks, closes}},
-		{"suspect, then dead", []multilock.Sighting{suspect, suspect, dead}, multilock.BreakOptions{}, nil, []step{look, look, look, breaks, closes}},
-		{"suspect, then held", []multilock.Sighting{suspect, held}, multilock.BreakOptions{}, multilock.ErrHeld, []step{look, look, closes}},
-		{"suspect, then free", []multilock.Sighting{suspect, {State: multilock.StateFree}}, multilock.BreakOptions{}, multilock.ErrFree, []step{look, look, closes}},
-		{"held, by force", []multilock.Sighting{held}, multilock.BreakOptions{Alive: true}, nil, []step{look, force, closes}},
-		{"that token", []multilock.Sighting{dead}, multilock.BreakOptions{Token: "seven"}, nil, []step{look, breaks, closes}},
-		{"another token", []multilock.Sighting{dead}, multilock.BreakOptions{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
-		{"another token, by force", []multilock.Sighting{held}, multilock.BreakOptions{Token: "six", Alive: true}, multilock.ErrHeld, []step{look, closes}},
-		{"no token", []multilock.Sighting{{State: multilock.StateDead}}, multilock.BreakOptions{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+		{"free", []multilock.Observation{{State: multilock.StateFree}}, multilock.BreakOptions{}, multilock.ErrFree, []step{look, closes}},
+		{"held", []multilock.Observation{held}, multilock.BreakOptions{}, multilock.ErrHeld, []step{look, closes}},
+		{"dead", []multilock.Observation{dead}, multilock.BreakOptions{}, nil, []step{look, breaks, closes}},
+		{"suspect, then dead", []multilock.Observation{suspect, suspect, dead}, multilock.BreakOptions{}, nil, []step{look, look, look, breaks, closes}},
+		{"suspect, then held", []multilock.Observation{suspect, held}, multilock.BreakOptions{}, multilock.ErrHeld, []step{look, look, closes}},
+		{"suspect, then free", []multilock.Observation{suspect, {State: multilock.StateFree}}, multilock.BreakOptions{}, multilock.ErrFree, []step{look, look, closes}},
+		{"held, by force", []multilock.Observation{held}, multilock.BreakOptions{Alive: true}, nil, []step{look, force, closes}},
+		{"that token", []multilock.Observation{dead}, multilock.BreakOptions{Token: "seven"}, nil, []step{look, breaks, closes}},
+		{"another token", []multilock.Observation{dead}, multilock.BreakOptions{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+		{"another token, by force", []multilock.Observation{held}, multilock.BreakOptions{Token: "six", Alive: true}, multilock.ErrHeld, []step{look, closes}},
+		{"no token", []multilock.Observation{{State: multilock.StateDead}}, multilock.BreakOptions{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
 	}
 	for _, tt := range tests {
 		runBubble(t, tt.name, func(t *testing.T, f *fake) {

@@ -71,7 +71,7 @@ func ExampleTryAcquire() {
 	_, err = multilock.TryAcquire(ctx, src, "nightly", multilock.Options{})
 	var held *multilock.HeldError
 	if errors.As(err, &held) {
-		holder := held.Sighting.Record.Holder
+		holder := held.Observation.Record.Holder
 		fmt.Printf("%s is held by %s, who runs %s\n", held.Name, holder.User, holder.Command)
 	}
 	// Output: nightly is held by ada, who runs backup

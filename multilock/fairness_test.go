@@ -60,7 +60,7 @@ func (m *memory) Queue(name string) (source.Queue, error) {
 	return m.queues[name], nil
 }
 
-func (m *memory) Vacant(context.Context) (bool, error)  { return false, nil }
+func (m *memory) Empty(context.Context) (bool, error)   { return false, nil }
 func (m *memory) Wake() (<-chan struct{}, func())       { return nil, func() {} }
 func (m *memory) Left(string) (<-chan struct{}, func()) { return nil, func() {} }
 func (m *memory) Tidy(context.Context, string) error    { return nil }
@@ -83,15 +83,15 @@ func (a *attempt) Try(context.Context) (source.Lease, error) {
 	return &turnLease{*a, boottime.Now()}, nil
 }
 
-func (a *attempt) Look(context.Context) (multilock.Sighting, error) {
+func (a *attempt) Look(context.Context) (multilock.Observation, error) {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	a.of.asked++
 	since, held := a.of.held[a.name]
 	if !held {
-		return multilock.Sighting{State: multilock.StateFree}, nil
+		return multilock.Observation{State: multilock.StateFree}, nil
 	}
-	return multilock.Sighting{State: multilock.StateHeld, Age: time.Since(since), Next: 5 * time.Second}, nil
+	return multilock.Observation{State: multilock.StateHeld, Age: time.Since(since), Next: 5 * time.Second}, nil
 }
 
 func (a *attempt) Wake() <-chan struct{}       { return nil }

@@ -21,7 +21,7 @@ type fake struct {
 	mu     sync.Mutex
 	script map[step]action
 	calls  []call
-	seen   multilock.Sighting
+	seen   multilock.Observation
 	wake   chan struct{}
 	claim  source.Claim
 	fence  uint64
@@ -78,7 +78,7 @@ func (f *fake) on(s step, do action) {
 }
 
 // show sets the result of inspections from now on.
-func (f *fake) show(seen multilock.Sighting) {
+func (f *fake) show(seen multilock.Observation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen = seen
@@ -149,10 +149,10 @@ func inTurn(actions ...action) action {
 
 func succeeds(context.Context) error { return nil }
 
-// showing is an inspection with one sighting after the other.
-func (f *fake) showing(sightings ...multilock.Sighting) action {
+// showing is an inspection with one observation after the other.
+func (f *fake) showing(observations ...multilock.Observation) action {
 	var actions []action
-	for _, seen := range sightings {
+	for _, seen := range observations {
 		actions = append(actions, func(context.Context) error {
 			f.show(seen)
 			return nil
@@ -162,12 +162,12 @@ func (f *fake) showing(sightings ...multilock.Sighting) action {
 }
 
 // node7 is a lock that a process on another host holds.
-func node7(state source.State) multilock.Sighting {
+func node7(state source.State) multilock.Observation {
 	record := source.Record{Name: "nightly", Token: "seven"}
 	record.Holder = multilock.Holder{
 		Identity: process.Identity{Host: "node7", PID: 4711}, User: "ada", Command: "rsync",
 	}
-	return multilock.Sighting{State: state, Record: record, Age: 24 * time.Hour, Why: "its heart beats", Next: time.Second}
+	return multilock.Observation{State: state, Record: record, Age: 24 * time.Hour, Why: "its heart beats", Next: time.Second}
 }
 
 // Contend implements multilock.Source.
@@ -211,7 +211,7 @@ func (c *fakeContender) Wake() <-chan struct{} {
 	return c.f.wake
 }
 
-func (c *fakeContender) Look(ctx context.Context) (multilock.Sighting, error) {
+func (c *fakeContender) Look(ctx context.Context) (multilock.Observation, error) {
 	err := c.f.do(ctx, look)
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 
 // Inspect inspects the lock name once. A holder without heartbeats is at most Suspect: only watching it
 // shows whether it is Dead, see Break and Inspector.
-func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (Sighting, error) {
+func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (Observation, error) {
 	observer, err := observe(ctx, src, name, policy)
 	if err != nil {
-		return Sighting{}, err
+		return Observation{}, err
 	}
 	seen, err := ask(ctx, observer, observer.Look)
 	return seen, closeAfter(observer, err)
@@ -39,12 +39,12 @@ func NewInspector(src Source, policy StalePolicy) *Inspector {
 }
 
 // Look inspects the lock name. The result is that of Inspect, combined with earlier inspections.
-func (i *Inspector) Look(ctx context.Context, name string) (Sighting, error) {
+func (i *Inspector) Look(ctx context.Context, name string) (Observation, error) {
 	observer := i.take(name)
 	if observer == nil {
 		var err error
 		if observer, err = observe(ctx, i.src, name, i.policy); err != nil {
-			return Sighting{}, err
+			return Observation{}, err
 		}
 	}
 	seen, err := ask(ctx, observer, observer.Look)
@@ -104,18 +104,18 @@ type BreakOptions struct {
 }
 
 // Break breaks the lock name if its holder is dead, and watches the holder until that is certain. It
-// returns the last sighting before the break. The error is a *HeldError if the holder is alive (unless
+// returns the last observation before the break. The error is a *HeldError if the holder is alive (unless
 // opt.Alive), or if the lock is not the one that opt.Token selects; ErrFree if no process holds it.
-func Break(ctx context.Context, src Source, name string, opt BreakOptions) (Sighting, error) {
+func Break(ctx context.Context, src Source, name string, opt BreakOptions) (Observation, error) {
 	observer, err := observe(ctx, src, name, opt.StalePolicy)
 	if err != nil {
-		return Sighting{}, err
+		return Observation{}, err
 	}
 	seen, err := breakObserved(ctx, observer, name, opt)
 	return seen, closeAfter(observer, err)
 }
 
-func breakObserved(ctx context.Context, observer source.Observer, name string, opt BreakOptions) (Sighting, error) {
+func breakObserved(ctx context.Context, observer source.Observer, name string, opt BreakOptions) (Observation, error) {
 	for {
 		seen, err := ask(ctx, observer, observer.Look)
 		switch {
@@ -125,13 +125,13 @@ func breakObserved(ctx context.Context, observer source.Observer, name string, o
 			return seen, ErrFree
 		case opt.Token != "" && opt.Token != seen.Record.Token:
 			seen.Why = "this is another acquisition than the one named; " + seen.Why
-			return seen, &HeldError{Name: name, Sighting: seen}
+			return seen, &HeldError{Name: name, Observation: seen}
 		case opt.Alive:
 			return seen, tell(ctx, observer, observer.Force)
 		case seen.State == StateDead:
 			return breakDead(ctx, observer, name, seen)
 		case seen.State == StateHeld:
-			return seen, &HeldError{Name: name, Sighting: seen}
+			return seen, &HeldError{Name: name, Observation: seen}
 		}
 		if err := bounded.Sleep(ctx, seen.Next); err != nil {
 			return seen, err
@@ -140,11 +140,11 @@ func breakObserved(ctx context.Context, observer source.Observer, name string, o
 }
 
 // breakDead breaks a lock whose holder was seen dead, unless the holder turns out to be alive.
-func breakDead(ctx context.Context, observer source.Observer, name string, seen Sighting) (Sighting, error) {
+func breakDead(ctx context.Context, observer source.Observer, name string, seen Observation) (Observation, error) {
 	err := tell(ctx, observer, observer.Break)
 	if errors.Is(err, ErrHeld) {
 		seen.State, seen.Why = StateHeld, "it changed just when it was to be broken"
-		err = &HeldError{Name: name, Sighting: seen}
+		err = &HeldError{Name: name, Observation: seen}
 	}
 	return seen, err
 }

@@ -22,7 +22,7 @@ const (
 
 // inspection is what inspections of a lock have shown in one acquisition.
 type inspection struct {
-	seen           Sighting // the last one, zero before the first
+	seen           Observation // the last one, zero before the first
 	at             time.Time
 	due            time.Time // when to inspect next
 	contradictions int       // consecutive inspections that contradicted a failed attempt
@@ -84,7 +84,7 @@ func (i *inspection) held(name string) error {
 	if seen.Age != source.Unknown {
 		seen.Age += time.Since(i.at)
 	}
-	return &HeldError{Name: name, Sighting: seen}
+	return &HeldError{Name: name, Observation: seen}
 }
 
 // limit shortens a pause if an inspection is due earlier.

@@ -110,7 +110,7 @@ func TestOptionsAtTheirLimits(t *testing.T) {
 func TestErrorTexts(t *testing.T) {
 	host := process.Identity{Host: "node7", PID: 4711}
 	held := func(h multilock.Holder) error {
-		return &multilock.HeldError{Name: "nightly", Sighting: multilock.Sighting{
+		return &multilock.HeldError{Name: "nightly", Observation: multilock.Observation{
 			Record: source.Record{Claim: source.Claim{Holder: h}}, Why: "it lives",
 		}}
 	}

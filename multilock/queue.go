@@ -58,7 +58,7 @@ func (p *QueuePosition) Leave() {
 		giveUp(ctx, p.ticket)
 	}
 	if p.alone {
-		_, _ = bounded.Call(ctx, p.queue.Vacant)
+		_, _ = bounded.Call(ctx, p.queue.Empty)
 	}
 	_ = p.queue.Close() // the queue is not shared
 }
@@ -78,7 +78,7 @@ type QueuedError struct {
 	Name  string
 	Ahead int
 	// Next is the ticket right ahead, as of its last inspection.
-	Next Sighting
+	Next Observation
 }
 
 func (e *QueuedError) Error() string {
@@ -117,8 +117,8 @@ type waiter struct {
 	alone  bool      // the last listing showed no ticket behind
 	// watched are the tickets ahead that are inspected.
 	watched map[string]*watched
-	next    Sighting // the last sighting of the ticket right ahead
-	behind  string   // the ticket whose release news reports
+	next    Observation // the last observation of the ticket right ahead
+	behind  string      // the ticket whose release news reports
 	news    <-chan struct{}
 	stop    func()
 }
@@ -126,7 +126,7 @@ type waiter struct {
 // watched is a ticket ahead. Its holder counts as alive before the first inspection.
 type watched struct {
 	source.Observer
-	seen   Sighting
+	seen   Observation
 	passed bool      // its waiter is gone, or that cannot be determined
 	at     time.Time // when the next inspection is due
 }
@@ -266,7 +266,7 @@ func (w *waiter) rank(names []string) {
 // several stale tickets are watched at the same time. It drops the tickets that it skips, and returns when
 // the next inspection is due.
 func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
-	next, w.next = farNext, Sighting{}
+	next, w.next = farNext, Observation{}
 	for silent := 0; silent < len(w.ahead); {
 		i := len(w.ahead) - 1 - silent
 		one, err := w.lookAt(ctx, w.ahead[i])
@@ -319,7 +319,7 @@ func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &watched{Observer: observer, seen: Sighting{State: StateHeld}, at: time.Now().Add(firstGlance)}
+	one := &watched{Observer: observer, seen: Observation{State: StateHeld}, at: time.Now().Add(firstGlance)}
 	w.watched[name] = one
 	return one, nil
 }

@@ -29,7 +29,7 @@ func (q *fakeQueue) Contend(ctx context.Context, name string, claim source.Claim
 }
 
 func (q *fakeQueue) Queue(string) (source.Queue, error)          { return q, nil }
-func (q *fakeQueue) Vacant(context.Context) (bool, error)        { return false, nil }
+func (q *fakeQueue) Empty(context.Context) (bool, error)         { return false, nil }
 func (q *fakeQueue) Wake() (news <-chan struct{}, stop func())   { return nil, func() {} }
 func (q *fakeQueue) Left(string) (<-chan struct{}, func())       { return nil, func() {} }
 func (q *fakeQueue) Tidy(context.Context, string) error          { return nil }

@@ -156,7 +156,7 @@ func openGate(ctx context.Context, src Source, name string, opt Options, m mode)
 	for began := time.Now(); ; {
 		gate, err := acquireName(ctx, src, name, opt.terms(), m)
 		var held *HeldError
-		if m != ifFree || !errors.As(err, &held) || !isEntering(held.Sighting) || time.Since(began) > DefaultTTL {
+		if m != ifFree || !errors.As(err, &held) || !isEntering(held.Observation) || time.Since(began) > DefaultTTL {
 			return gate, err
 		}
 		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
@@ -166,7 +166,7 @@ func openGate(ctx context.Context, src Source, name string, opt Options, m mode)
 }
 
 // isEntering is a hint: it only decides how long to retry.
-func isEntering(seen Sighting) bool {
+func isEntering(seen Observation) bool {
 	return strings.HasPrefix(seen.Record.Holder.Command, entering)
 }
 
@@ -273,15 +273,15 @@ func listReaders(ctx context.Context, src Source, name string, opt Options) ([]s
 }
 
 // ReleaseShared releases the reader's lock of name that has this token, for a caller without the Lock, such
-// as a script whose lock a keeper renews. It returns the last sighting before the release. The error is
+// as a script whose lock a keeper renews. It returns the last observation before the release. The error is
 // ErrFree if no reader has this token (any more).
-func ReleaseShared(ctx context.Context, src Source, name, token string) (Sighting, error) {
+func ReleaseShared(ctx context.Context, src Source, name, token string) (Observation, error) {
 	if err := checkShared(src, name); err != nil {
-		return Sighting{}, err
+		return Observation{}, err
 	}
 	readers, err := listReaders(ctx, src, name, Options{})
 	if err != nil {
-		return Sighting{}, err
+		return Observation{}, err
 	}
 	for _, reader := range readers {
 		seen, err := Break(ctx, src, reader, BreakOptions{Token: token, Alive: true})
@@ -289,7 +289,7 @@ func ReleaseShared(ctx context.Context, src Source, name, token string) (Sightin
 			return seen, err
 		}
 	}
-	return Sighting{}, ErrFree
+	return Observation{}, ErrFree
 }
 
 // readersIn returns the readers' locks in a listing; fresh reports whether the listing shows the mark.

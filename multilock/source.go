@@ -12,8 +12,8 @@ type (
 	Source = source.Source
 	// Holder is the holder of a lock.
 	Holder = source.Holder
-	// Sighting is the result of inspecting a lock. For its fields see source.Sighting.
-	Sighting = source.Sighting
+	// Observation is the result of inspecting a lock. For its fields see source.Observation.
+	Observation = source.Observation
 	// StalePolicy decides when the lock of a holder without heartbeats is stale.
 	StalePolicy = source.StalePolicy
 	// Result is how the job of a name ended. For its fields see source.Result.
@@ -22,7 +22,7 @@ type (
 	LostError = source.LostError
 )
 
-// The states in which a Sighting shows a lock.
+// The states in which a Observation shows a lock.
 const (
 	StateFree    = source.StateFree    // no process holds it
 	StateHeld    = source.StateHeld    // its holder counts as alive
@@ -57,15 +57,15 @@ var (
 	ErrOver = source.ErrOver
 )
 
-// HeldError names the holder of a lock (Sighting.Record.Holder), since when it holds the lock, and why it
+// HeldError names the holder of a lock (Observation.Record.Holder), since when it holds the lock, and why it
 // counts as alive.
 type HeldError struct {
-	Name     string
-	Sighting Sighting
+	Name        string
+	Observation Observation
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("lock %q is held by %s: %s", e.Name, e.Sighting.Record.Holder, e.Sighting.Why)
+	return fmt.Sprintf("lock %q is held by %s: %s", e.Name, e.Observation.Record.Holder, e.Observation.Why)
 }
 
 // Is makes errors.Is(err, ErrHeld) true.

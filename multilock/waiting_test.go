@@ -14,7 +14,7 @@ import (
 )
 
 // heldFor is a held lock whose next inspection is due after next.
-func heldFor(next time.Duration) multilock.Sighting {
+func heldFor(next time.Duration) multilock.Observation {
 	held := node7(multilock.StateHeld)
 	held.Next = next
 	return held
@@ -59,7 +59,7 @@ func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
 		f.show(held)
 		var last *multilock.HeldError
 		require.ErrorAs(t, waitFor(t, f, 10*time.Second, multilock.Options{}), &last)
-		require.Equal(t, 70*time.Second, last.Sighting.Age.Round(time.Second))
+		require.Equal(t, 70*time.Second, last.Observation.Age.Round(time.Second))
 	})
 }
 
@@ -122,15 +122,15 @@ func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		suspect := node7(multilock.StateSuspect)
-		var turns []multilock.Sighting
+		var turns []multilock.Observation
 		for range 30 {
-			turns = append(turns, multilock.Sighting{State: multilock.StateFree}, multilock.Sighting{State: multilock.StateFree}, suspect)
+			turns = append(turns, multilock.Observation{State: multilock.StateFree}, multilock.Observation{State: multilock.StateFree}, suspect)
 		}
 		f.on(look, f.showing(append(turns, node7(multilock.StateHeld))...))
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
-		require.Equal(t, "node7", held.Sighting.Record.Holder.Host)
+		require.Equal(t, "node7", held.Observation.Record.Holder.Host)
 		require.Equal(t, 91, f.count(look))
 		require.Zero(t, f.count(breaks))
 	})
@@ -148,7 +148,7 @@ func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
-		require.Equal(t, multilock.StateHeld, held.Sighting.State)
+		require.Equal(t, multilock.StateHeld, held.Observation.State)
 		require.Equal(t, []step{contend, try, look, breaks, try, look, closes}, f.steps())
 		require.Zero(t, time.Since(start))
 	})

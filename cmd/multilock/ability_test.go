@@ -49,7 +49,7 @@ func TestCommandsThatNeedMore(t *testing.T) {
 }
 
 // A source's declaration counts, with its reason, even if it has the methods.
-func TestPromisesThatAreNotKept(t *testing.T) {
+func TestGuaranteesThatAreNotKept(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	require.NoError(t, os.WriteFile(list, []byte("true\n"), 0o600))
 	for args, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			p := newProgram(t)
-			p.promises = []source.Promise{{Trait: c.trait, Why: "it is a test"}}
+			p.guarantees = []source.Guarantee{{Trait: c.trait, Why: "it is a test"}}
 			command := append([]string{"--source", p.url("full"), "-g", "G"}, strings.Fields(args)...)
 			got := p.run(command...)
 			require.Equal(t, ran{125, "", "multilock: " + c.lacks + " (it is a test), and that is needed here; see what it can do: multilock --source " +
@@ -82,7 +82,7 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 				p.must("--source", p.url("full"), "run", "--", "true")
 				require.NoDirExists(t, filepath.Join(p.base, ".multilock", "groups", ".locks", "history"), "nothing is written into it")
 			}
-			p.promises[0].Kept = true
+			p.guarantees[0].Kept = true
 			if args != "break" {
 				require.Zero(t, p.run(command...).code, "kept, it works")
 			}

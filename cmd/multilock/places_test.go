@@ -45,10 +45,10 @@ func TestDoctorOfADirectory(t *testing.T) {
 	require.NotEmpty(t, report.Host)
 	require.Subset(t, subjects(report.Findings), []string{"ok mount", "ok rules", "ok clock", "ok trial", "ok run"})
 	require.Equal(t, code == 1, len(report.Findings) > 5, "whether it warns depends on where the tests run")
-	require.Len(t, report.Promises, len(source.Traits()))
-	for _, promise := range report.Promises {
-		require.NotNil(t, promise.Kept, promise.Trait)
-		require.True(t, *promise.Kept, promise.Trait)
+	require.Len(t, report.Guarantees, len(source.Traits()))
+	for _, guarantee := range report.Guarantees {
+		require.NotNil(t, guarantee.Kept, guarantee.Trait)
+		require.True(t, *guarantee.Kept, guarantee.Trait)
 	}
 	for dir, want := range map[string][]string{".": {".locks", ".multilock"}, ".locks": {}, ".multilock/staging": {}} {
 		require.Equal(t, want, namesIn(t, filepath.Join(p.base, dir)))
@@ -80,7 +80,7 @@ func namesIn(t *testing.T, dir string) []string {
 }
 
 // The exit code is that of the worst finding.
-func TestVerdictOfTheDoctor(t *testing.T) {
+func TestAssessmentOfTheDoctor(t *testing.T) {
 	p := newProgram(t)
 	p.vars[place.EnvSource] = p.url("full")
 	alone := p.run("doctor")
@@ -100,7 +100,7 @@ func TestVerdictOfTheDoctor(t *testing.T) {
 	got = p.run("doctor")
 	require.Empty(t, got.stderr)
 	require.True(t, strings.HasPrefix(got.stdout, "Locks do not work here: it burns\n"), got.stdout)
-	require.NotContains(t, got.stdout, "house: it burns", "it is the verdict")
+	require.NotContains(t, got.stdout, "house: it burns", "it is the assessment")
 }
 
 // A source that declares nothing about itself is tested.
@@ -109,8 +109,8 @@ func TestDoctorOfASilentSource(t *testing.T) {
 	code, report := p.doctor("--source", p.url("bare"))
 	require.Zero(t, code)
 	require.Equal(t, []string{"ok trial", "ok run"}, subjects(report.Findings))
-	for _, promise := range report.Promises {
-		require.Nil(t, promise.Kept)
+	for _, guarantee := range report.Guarantees {
+		require.Nil(t, guarantee.Kept)
 	}
 	require.Regexp(t, `(?m)^fencing tokens +\?    -$`, p.must("doctor", "-v", "--source", p.url("bare")))
 }
@@ -120,7 +120,7 @@ func TestDoctorOfNoPlace(t *testing.T) {
 	code, report := p.doctor("-d", "/nonexistent/dir")
 	require.Equal(t, 125, code)
 	require.Equal(t, []string{"critical source"}, subjects(report.Findings))
-	require.Empty(t, report.Promises)
+	require.Empty(t, report.Guarantees)
 
 	code, report = p.doctor("--source", "silent://host", "--timeout", "10ms")
 	require.Equal(t, 125, code)
@@ -158,7 +158,7 @@ func TestDoctorWhereNobodyCanJoin(t *testing.T) {
 	require.Equal(t, 125, code)
 	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "doctor: --join: this source frees no lock before its time is over")
 	require.Contains(t, p.run("doctor", "--join", "--source", "cook+file://"+p.base+"?period=1h").stdout, "Locks were not tested between hosts: doctor: --join: ")
-	p.promises = []source.Promise{{Trait: source.TraitBreakByEvidence, Why: "it has no owners"}}
+	p.guarantees = []source.Guarantee{{Trait: source.TraitBreakByEvidence, Why: "it has no owners"}}
 	code, report = p.doctor("--join", "--source", p.url("full"))
 	require.Equal(t, 125, code)
 	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not report whether a holder is dead (it has no owners)")

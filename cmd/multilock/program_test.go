@@ -36,9 +36,9 @@ type program struct {
 	t    *testing.T
 	base string
 	vars map[string]string
-	// promises are what a source of the kind "full" declares.
-	promises []source.Promise
-	findings []source.Finding
+	// guarantees are what a source of the kind "full" declares.
+	guarantees []source.Guarantee
+	findings   []source.Finding
 	// acquired, unless nil, replaces each lease of such a source.
 	acquired func(fullLease) source.Lease
 	// opened is the full URL of the source that was opened last.
@@ -158,13 +158,13 @@ func (bareLease) Fence(context.Context) (uint64, error) { return 0, multilock.Er
 
 func (bareLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 
-// full is a source other than a directory, with all abilities that its promises do not deny.
+// full is a source other than a directory, with all abilities that its guarantees do not deny.
 type full struct {
 	*fslock.Source
 	p *program
 }
 
-func (f full) Promises() []source.Promise { return f.p.promises }
+func (f full) Guarantees() []source.Guarantee { return f.p.guarantees }
 
 func (f full) Examine(context.Context) []source.Finding { return f.p.findings }
 

@@ -230,7 +230,7 @@ func TestCloudshellIsALock(t *testing.T) {
 }
 
 // doctor names what is kept and what is missing.
-func TestCloudshellPromises(t *testing.T) {
+func TestCloudshellGuarantees(t *testing.T) {
 	t.Parallel()
 	s, _ := cloudshellStation(t)
 	got := s.run("doctor", "--json")

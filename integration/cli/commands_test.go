@@ -142,8 +142,8 @@ func testDoctor(s *station) {
 	at := slices.IndexFunc(report.Findings, func(f finding) bool { return f.Subject == "trial" })
 	require.GreaterOrEqual(s, at, 0)
 	require.Equal(s, "ok", report.Findings[at].Severity, report.Findings[at].Text)
-	for _, promise := range report.Guarantees {
-		require.NotNil(s, promise.Kept, promise.Trait)
+	for _, guarantee := range report.Guarantees {
+		require.NotNil(s, guarantee.Kept, guarantee.Trait)
 	}
 	require.Empty(s, s.locks(), "its own lock was given back")
 }

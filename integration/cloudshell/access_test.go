@@ -151,10 +151,10 @@ func TestExamine(t *testing.T) {
 	l.opt.Password = cloudshell.NewSecret("wrong")
 	findings := l.open(t).Examine(t.Context())
 	require.Equal(t, source.SeverityUnusable, findings[len(findings)-1].Severity)
-	promised := map[source.Trait]bool{}
-	for _, p := range l.open(t).Promises() {
+	guaranteed := map[source.Trait]bool{}
+	for _, p := range l.open(t).Guarantees() {
 		require.NotEmpty(t, p.Why, p.Trait)
-		promised[p.Trait] = true
+		guaranteed[p.Trait] = true
 	}
-	require.Len(t, promised, len(source.Traits()))
+	require.Len(t, guaranteed, len(source.Traits()))
 }

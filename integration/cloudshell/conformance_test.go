@@ -23,7 +23,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What every lock source promises, on servers that differ in what nobody knows
+// What every lock source guarantees, on servers that differ in what nobody knows
 // about the real one.
 func TestConformance(t *testing.T) {
 	for name, policy := range policies() {

@@ -49,7 +49,7 @@ func TestCost(t *testing.T) {
 	cost("add list remove remove add remove")
 	require.ErrorIs(t, lock.Release(ctx), multilock.ErrLost)
 	calls = nil
-	_, err = src.Vacant(ctx)
+	_, err = src.Empty(ctx)
 	require.NoError(t, err)
 	cost("list")
 }

@@ -91,7 +91,7 @@ func TestEveryListingGoesPastTheCache(t *testing.T) {
 	require.NoError(t, lock.Verify(t.Context()))
 	requireHeld(t, l.open(t), "MUTEX")
 	release(t, lock)
-	_, err := src.Vacant(t.Context())
+	_, err := src.Empty(t.Context())
 	require.NoError(t, err)
 	require.Greater(t, listings, 5)
 }
@@ -138,9 +138,9 @@ func TestLockFromABlueprintIsFree(t *testing.T) {
 	second := newLab(t, opt)
 	second.opt.Reservation = "a-new-sandbox"
 	copied := second.open(t)
-	vacant, err := copied.Vacant(t.Context())
+	empty, err := copied.Empty(t.Context())
 	require.NoError(t, err)
-	require.True(t, vacant)
+	require.True(t, empty)
 	release(t, try(t, copied, "MUTEX", multilock.Options{}))
 	release(t, lock)
 }
@@ -192,7 +192,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			said = append(said, describe(lock.Verify(t.Context()))...)
 		}
 		l.server.Inject(nil)
-		said = append(said, describe(src, o, &o, lock, src.Promises(), o.Password, o.Token)...)
+		said = append(said, describe(src, o, &o, lock, src.Guarantees(), o.Password, o.Token)...)
 		release(t, lock)
 	}
 	for _, services := range said {

@@ -98,12 +98,12 @@ func release(t testing.TB, lock *multilock.Lock) {
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-func requireHeld(t testing.TB, src multilock.Source, name string) multilock.Sighting {
+func requireHeld(t testing.TB, src multilock.Source, name string) multilock.Observation {
 	t.Helper()
 	_, err := multilock.TryAcquire(t.Context(), src, name, multilock.Options{})
 	var held *multilock.HeldError
 	require.ErrorAs(t, err, &held)
-	return held.Sighting
+	return held.Observation
 }
 
 // sprint is fmt.Sprintf with a format that vet cannot see through.

@@ -58,8 +58,8 @@ func TestCost(t *testing.T) {
 			return lock.Release(ctx)
 		}},
 		{"ask whether the group is empty", etcdlab.Counts{"Txn": 1}, func() error {
-			vacant, err := src.Vacant(ctx)
-			require.True(t, vacant)
+			empty, err := src.Empty(ctx)
+			require.True(t, empty)
 			return err
 		}},
 	} {

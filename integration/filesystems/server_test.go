@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // withServer is mounted, where there is a server that can be told to fail: in the machine of scripts/lab-machine.
-func withServer(t *testing.T) (v verdict, bases []string, server func(order ...string)) {
+func withServer(t *testing.T) (v assessment, bases []string, server func(order ...string)) {
 	t.Helper()
 	v, mounts := mounted(t)
 	tool := os.Getenv("MULTILOCK_SERVER")

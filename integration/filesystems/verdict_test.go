@@ -18,8 +18,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// verdict is what docs/internals/filesystems.md says of a filesystem.
-type verdict struct {
+// assessment is what docs/internals/filesystems.md says of a filesystem.
+type assessment struct {
 	// oneHost says that no other host can see it, which doctor warns of.
 	oneHost bool
 	// oneMount says that locks are safe on one mount of one host alone, refused that they
@@ -38,11 +38,11 @@ type verdict struct {
 	impossible []string
 }
 
-func verdicts() map[string]verdict {
-	local := verdict{oneHost: true, notices: true}
-	fat := verdict{oneHost: true, notices: true, seconds: true, refused: oneCase}
-	sftp := verdict{refused: "SFTP finds open files by their path", byPath: true, seconds: true}
-	return map[string]verdict{
+func assessments() map[string]assessment {
+	local := assessment{oneHost: true, notices: true}
+	fat := assessment{oneHost: true, notices: true, seconds: true, refused: oneCase}
+	sftp := assessment{refused: "SFTP finds open files by their path", byPath: true, seconds: true}
+	return map[string]assessment{
 		"tmpfs": local, "ext4": local, "xfs": local, "btrfs": local, "overlay": local, "gocryptfs": {},
 		"fuse-overlayfs": {oneHost: true, notices: true, impossible: []string{strings.Repeat("\u20ac", 82)}},
 		"exfat-fuse":     fat,
@@ -64,21 +64,21 @@ func verdicts() map[string]verdict {
 const oneCase = "differ only in case are one name"
 
 // smb is a share whose server tells upper and lower case apart.
-func smb() verdict {
-	return verdict{oneMount: true, byPath: true, impossible: []string{`back\slash`, "\xff\xfe not utf-8"}}
+func smb() assessment {
+	return assessment{oneMount: true, byPath: true, impossible: []string{`back\slash`, "\xff\xfe not utf-8"}}
 }
 
 const oneMountOnly = "safe for one mount on one host only"
 
-// mounted is what scripts/lab has mounted: the verdict, and the two mounts.
-func mounted(t *testing.T) (v verdict, mounts []string) {
+// mounted is what scripts/lab has mounted: the assessment, and the two mounts.
+func mounted(t *testing.T) (v assessment, mounts []string) {
 	t.Helper()
 	name := os.Getenv("MULTILOCK_FILESYSTEM")
 	if name == "" {
 		t.Skip("scripts/lab mounts the filesystems that are tried here")
 	}
-	v, known := verdicts()[name]
-	require.True(t, known, "no verdict on %s", name)
+	v, known := assessments()[name]
+	require.True(t, known, "no assessment on %s", name)
 	return v, strings.Split(os.Getenv("MULTILOCK_MOUNTS"), ":")
 }
 
@@ -106,7 +106,7 @@ func try(t *testing.T, base string) error {
 }
 
 // Where locks are safe there is one, and where they are not nobody gets one.
-func TestVerdict(t *testing.T) {
+func TestAssessment(t *testing.T) {
 	v, mounts := mounted(t)
 	bases := place(t, mounts)
 	switch {

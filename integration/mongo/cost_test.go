@@ -55,8 +55,8 @@ func TestCost(t *testing.T) {
 			_, err := src.Revision(ctx)
 			return err
 		}},
-		{"vacant", mongolab.Counts{"find": 1}, func() error {
-			_, err := src.Vacant(ctx)
+		{"empty", mongolab.Counts{"find": 1}, func() error {
+			_, err := src.Empty(ctx)
 			return err
 		}},
 		{"refusal that names the holder", mongolab.Counts{"update": 1, "find": 1, "hello": 1}, func() error {

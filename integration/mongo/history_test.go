@@ -188,7 +188,7 @@ func TestManyNames(t *testing.T) {
 
 // While a lock passes from one to the next and somebody always has one, no barrier
 // opens.
-func TestVacantSeesEveryHolder(t *testing.T) {
+func TestEmptySeesEveryHolder(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	src, asker := l.open(c, "relay"), l.open(c, "relay")
@@ -202,9 +202,9 @@ func TestVacantSeesEveryHolder(t *testing.T) {
 				return
 			default:
 			}
-			vacant, err := asker.Vacant(within(t))
-			if vacant || err != nil {
-				t.Errorf("vacant: %t, %v", vacant, err)
+			empty, err := asker.Empty(within(t))
+			if empty || err != nil {
+				t.Errorf("empty: %t, %v", empty, err)
 				return
 			}
 		}
@@ -217,9 +217,9 @@ func TestVacantSeesEveryHolder(t *testing.T) {
 	close(over)
 	asking.Wait()
 	require.NoError(t, held.Release(within(t)))
-	vacant, err := asker.Vacant(within(t))
+	empty, err := asker.Empty(within(t))
 	require.NoError(t, err)
-	require.True(t, vacant)
+	require.True(t, empty)
 }
 
 // However long a history is, a few pages of it are read ahead. Hosts that write a little

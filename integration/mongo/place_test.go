@@ -119,7 +119,7 @@ func leased(tb testing.TB, src multilock.Source, name string, c source.Claim) so
 	return lease
 }
 
-func requireState(tb testing.TB, src multilock.Source, name string, want source.State) multilock.Sighting {
+func requireState(tb testing.TB, src multilock.Source, name string, want source.State) multilock.Observation {
 	tb.Helper()
 	seen, err := multilock.Inspect(within(tb), src, name, multilock.StalePolicy{})
 	require.NoError(tb, err)

@@ -14,7 +14,7 @@
 // FerretDB 1 does not update a document in one step: it reads, then writes, and
 // two clients that both expect an unlocked document both lock it. A lock that is
 // tested against it alone fails, rightly so. The proxy therefore lets one command
-// through at a time, and everything that MongoDB promises for a single command on
+// through at a time, and everything that MongoDB guarantees for a single command on
 // a single document is true again.
 //
 // Missing are transactions, change streams, TTL indexes, $$NOW and $expr, and any

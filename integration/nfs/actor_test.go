@@ -150,7 +150,7 @@ func (c *client) take(ctx context.Context, o order, take taker) (answer, error) 
 	lock, err := take(ctx, c.src, o.Name, multilock.Options{TTL: o.TTL, Poll: 200 * time.Millisecond})
 	var held *multilock.HeldError
 	if errors.As(err, &held) {
-		return sighted(held.Sighting), err
+		return sighted(held.Observation), err
 	}
 	if err != nil {
 		return answer{}, err
@@ -159,6 +159,6 @@ func (c *client) take(ctx context.Context, o order, take taker) (answer, error) 
 	return answer{Token: lock.Record().Token}, nil
 }
 
-func sighted(seen multilock.Sighting) answer {
+func sighted(seen multilock.Observation) answer {
 	return answer{Token: seen.Record.Token, State: seen.State.String(), Host: seen.Record.Holder.Host}
 }

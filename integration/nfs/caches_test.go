@@ -39,7 +39,7 @@ func TestBarrierFromACache(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
 		src, base := p.source(t, h), p.dir(t, h)
-		requireVacant(t, src, true)
+		requireEmpty(t, src, true)
 		_, err := base.StatName(fslock.DefaultGroup)
 		require.ErrorIs(t, err, syscall.ENOENT)
 		lease := plant(t, p.source(t, others[0]), "job", long)
@@ -48,20 +48,20 @@ func TestBarrierFromACache(t *testing.T) {
 		require.ErrorIs(t, base.Rmdir(fslock.DefaultGroup), syscall.ENOENT, "the bare rmdir sees the lock: nothing is shown")
 		require.Equal(t, before, h.requests(t))
 
-		requireVacant(t, src, false)
+		requireEmpty(t, src, false)
 		names, err := src.Names(within(t))
 		require.NoError(t, err)
 		require.Equal(t, []string{"job"}, names)
 		require.NoError(t, lease.Release(within(t)))
-		requireVacant(t, src, true)
+		requireEmpty(t, src, true)
 	})
 }
 
-func requireVacant(t testing.TB, src *fslock.Source, want bool) {
+func requireEmpty(t testing.TB, src *fslock.Source, want bool) {
 	t.Helper()
-	vacant, err := src.Vacant(within(t))
+	empty, err := src.Empty(within(t))
 	require.NoError(t, err)
-	require.Equal(t, want, vacant)
+	require.Equal(t, want, empty)
 }
 
 // A host that remembers a directory as missing learns from mkdir that it exists. From Linux 6.15

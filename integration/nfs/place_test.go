@@ -199,13 +199,13 @@ func acquire(t testing.TB, src multilock.Source, name string, opt multilock.Term
 }
 
 // requireHeldBy checks that a host is refused because of the lock with this token.
-func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multilock.Sighting {
+func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multilock.Observation {
 	t.Helper()
 	_, err := multilock.TryAcquire(within(t), src, name, multilock.Options{})
 	var held *multilock.HeldError
 	require.ErrorAs(t, err, &held)
-	require.Equal(t, token, held.Sighting.Record.Token)
-	return held.Sighting
+	require.Equal(t, token, held.Observation.Record.Token)
+	return held.Observation
 }
 
 // plant takes a free lock and leaves it to the test to renew it or not.

@@ -61,17 +61,17 @@ func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 
 		lock := acquire(t, src, "job", multilock.Options{TTL: long})
 		require.Equal(t, "held", waiting.Do("wait job"))
-		requireVacant(t, barrier, false)
+		requireEmpty(t, barrier, false)
 		require.Equal(t, "acquired", python.Do("acquire other"))
 		require.NoError(t, lock.Release(within(t)))
 		require.Equal(t, "held", waiting.Do("wait job"))
-		requireVacant(t, barrier, false)
+		requireEmpty(t, barrier, false)
 		require.Equal(t, "released", python.Do("release other"))
-		requireVacant(t, barrier, true)
+		requireEmpty(t, barrier, true)
 		require.Equal(t, "passed", waiting.Do("wait job"))
 
 		again := acquire(t, src, "job", multilock.Options{TTL: long})
-		requireVacant(t, barrier, false) // although this host has just found that there is no group
+		requireEmpty(t, barrier, false) // although this host has just found that there is no group
 		require.NoError(t, again.Release(within(t)))
 	})
 }

@@ -49,8 +49,8 @@ func TestCost(t *testing.T) {
 		{"commit", func() error { return lock.Commit(ctx, source.Result{Name: "nightly", Attempt: 1}) }},
 		{"release", func() error { return lock.Release(ctx) }},
 		{"ask whether the group is empty", func() error {
-			vacant, err := src.Vacant(ctx)
-			require.True(t, vacant)
+			empty, err := src.Empty(ctx)
+			require.True(t, empty)
 			return err
 		}},
 	} {

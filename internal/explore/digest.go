@@ -144,7 +144,7 @@ func (sc *Scenario) fieldsOf(t reflect.Type, relative bool) []int {
 	var fields []int
 	for i := range t.NumField() {
 		switch name := t.Field(i).Name; {
-		case name == "verdict", relative && (name == "Prepared" || name == "taken"):
+		case name == "assessment", relative && (name == "Prepared" || name == "taken"):
 		default:
 			fields = append(fields, i)
 		}

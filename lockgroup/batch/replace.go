@@ -33,7 +33,7 @@ func (e *DoneError) Error() string {
 type BusyError struct {
 	Name  string       // of the job
 	Chunk source.Range // of the lock
-	By    multilock.Sighting
+	By    multilock.Observation
 }
 
 func (e *BusyError) Error() string {
@@ -228,7 +228,7 @@ func (e *editor) find(ctx context.Context, change *edits, of unit, numbers []int
 	u := &editedUnit{Range: of.Range}
 	err := e.hold(ctx, u, of)
 	if held := (*multilock.HeldError)(nil); errors.As(err, &held) {
-		return e.findParts(ctx, change, of, numbers, held.Sighting)
+		return e.findParts(ctx, change, of, numbers, held.Observation)
 	}
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
@@ -276,7 +276,7 @@ func (e *editor) hold(ctx context.Context, u *editedUnit, of unit) (err error) {
 }
 
 // findParts is find for a unit that another process holds: it succeeds if these jobs were given back.
-func (e *editor) findParts(ctx context.Context, change *edits, of unit, numbers []int, by multilock.Sighting) error {
+func (e *editor) findParts(ctx context.Context, change *edits, of unit, numbers []int, by multilock.Observation) error {
 	busy := &BusyError{e.was.jobs[numbers[0]-1].Name, of.Range, by}
 	r, err := e.exchange.current(ctx, of.name())
 	if errors.Is(err, multilock.ErrNoResult) || err == nil && r.Chunk == nil {

@@ -168,19 +168,19 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Vacant implements source.Group, with one listing.
-func (s *Source) Vacant(ctx context.Context) (bool, error) {
+// Empty implements source.Group, with one listing.
+func (s *Source) Empty(ctx context.Context) (bool, error) {
 	names, err := s.Names(ctx)
 	return err == nil && len(names) == 0, err
 }
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
 	const instead = "use a directory, MongoDB, etcd or PostgreSQL for that"
-	return []source.Promise{
+	return []source.Guarantee{
 		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a confirmed heartbeat"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and the beginning of its command; of a script, the owner that it wrote, if any"),
-		source.PromiseOfDeath(s.Self()),
+		source.GuaranteeOfDeath(s.Self()),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or after its TTL without a heartbeat and a while of watching; a script's lock only by force"),
 		source.Keeps(source.TraitBreakByForce, "its services are removed; the holder notices at its next heartbeat"),
 		source.Keeps(source.TraitPromptRelease, "its service is removed, and the next attempt acquires it"),

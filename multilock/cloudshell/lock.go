@@ -36,7 +36,7 @@ func (s *Source) Observe(ctx context.Context, name string, policy source.StalePo
 type rareLooks struct{ *remote.Contender }
 
 // Look implements source.Observer.
-func (g rareLooks) Look(ctx context.Context) (source.Sighting, error) {
+func (g rareLooks) Look(ctx context.Context) (source.Observation, error) {
 	seen, err := g.Contender.Look(ctx)
 	if seen.State == source.StateHeld {
 		seen.Next = max(seen.Next, min(remote.Far, seen.Record.TTL/4))

@@ -102,11 +102,11 @@ func (c *contender) swap(ctx context.Context, watched watch) (source.Lease, erro
 
 // Look implements source.Observer. If another process was swapping during the last attempt, it
 // reports that process, which the register does not show.
-func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
+func (c *contender) Look(ctx context.Context) (source.Observation, error) {
 	if c.rival == nil {
 		return c.observer.Look(ctx)
 	}
-	seen := c.rival.Sighting
+	seen := c.rival.Observation
 	c.rival, seen.State = nil, source.StateHeld
 	return seen, nil
 }

@@ -224,7 +224,7 @@ func TestLookTellsWhatIsKnown(t *testing.T) {
 		_, err := try(t, watcher)
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
-		require.Equal(t, source.StateHeld, held.Sighting.State, "who wants the lock is told that it is not to be had")
+		require.Equal(t, source.StateHeld, held.Observation.State, "who wants the lock is told that it is not to be had")
 		time.Sleep(period / 10)
 		require.Equal(t, source.StateFree, look(t, watcher).State)
 		require.NotEqual(t, source.StateFree, look(t, c.chef(t, cooklock.Options{})).State, "who has not watched cannot know")
@@ -243,7 +243,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	src, err := cooklock.New(cooklock.Options{Open: open})
 	require.NoError(t, err)
 	require.Equal(t, cooklock.DefaultPeriod, src.Period())
-	require.Len(t, src.Promises(), len(source.Traits()))
+	require.Len(t, src.Guarantees(), len(source.Traits()))
 	_, err = src.Names(t.Context())
 	require.ErrorIs(t, err, source.ErrUnsupported)
 }

@@ -222,7 +222,7 @@ func TestSomebodyElseSwaps(t *testing.T) {
 		_, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
-		require.Equal(t, source.StateHeld, held.Sighting.State)
+		require.Equal(t, source.StateHeld, held.Observation.State)
 		require.Contains(t, err.Error(), ": a swap of the cooking lock: ")
 		return nil
 	}, pass}

@@ -226,7 +226,7 @@ func must(t testing.TB, src source.Source) *multilock.Lock {
 	return lock
 }
 
-func look(t testing.TB, src source.Source) source.Sighting {
+func look(t testing.TB, src source.Source) source.Observation {
 	t.Helper()
 	seen, err := multilock.Inspect(t.Context(), src, "nightly", source.StalePolicy{})
 	require.NoError(t, err)

@@ -19,16 +19,16 @@ type observer struct {
 // Look implements source.Observer. A lock is Free if it was never held, or if its value was watched
 // for a whole period. For an observer that does not contend it is Suspect when it is over by its
 // holder's clock: watching it would prove that.
-func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
+func (o *observer) Look(ctx context.Context) (source.Observation, error) {
 	w, err := o.src.peek(ctx, o.name, o.register)
 	if err != nil {
-		return source.Sighting{}, err
+		return source.Observation{}, err
 	}
-	return o.sighting(w), nil
+	return o.observation(w), nil
 }
 
-func (o *observer) sighting(w watch) source.Sighting {
-	seen := source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}
+func (o *observer) observation(w watch) source.Observation {
+	seen := source.Observation{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}
 	if w.value == nil {
 		seen.Why = "it has never been held"
 		return seen

@@ -14,7 +14,7 @@ import (
 // Break implements source.Observer. It inspects the lock once more right before, and then works through the
 // descriptor of the judged directory, so it cannot remove a lock that was acquired meanwhile.
 func (o *observer) Break(ctx context.Context) error {
-	if o.dir == nil || o.verdict.State != source.StateDead {
+	if o.dir == nil || o.assessment.State != source.StateDead {
 		return source.ErrHeld
 	}
 	info, err := o.dir.Stat()
@@ -26,7 +26,7 @@ func (o *observer) Break(ctx context.Context) error {
 	case signOf(info) != o.watch.Last():
 		return source.ErrHeld
 	}
-	dead, why := o.record, o.verdict.Why
+	dead, why := o.record, o.assessment.Why
 	removed, err := o.remove()
 	if removed && o.src.above == nil {
 		// The lock is broken, so a failure to write the history is not an error of Break.

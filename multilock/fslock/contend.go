@@ -220,7 +220,7 @@ func (c *contender) Wake() <-chan struct{} {
 // Look implements source.Observer. If it finds its own lock in place, it reports the lock as free: the next
 // Try will verify and acquire it. It removes an abandoned lock of its own, which has no holder and may be
 // past its TTL.
-func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
+func (c *contender) Look(ctx context.Context) (source.Observation, error) {
 	seen, err := c.observer.Look(ctx)
 	if err != nil || seen.State != source.StateFree {
 		c.unseen = 0
@@ -229,11 +229,11 @@ func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	}
 	if err == nil && seen.State != source.StateFree && c.own(seen.Record.Token) {
 		c.inPlace = true
-		return source.Sighting{State: source.StateFree}, nil
+		return source.Observation{State: source.StateFree}, nil
 	}
 	if err == nil && seen.State != source.StateFree && slices.Contains(c.abandoned, seen.Record.Token) {
 		if _, err := c.remove(); err == nil {
-			return source.Sighting{State: source.StateFree}, nil
+			return source.Observation{State: source.StateFree}, nil
 		}
 	}
 	return seen, err

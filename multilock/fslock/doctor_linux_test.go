@@ -123,11 +123,11 @@ func TestExamineTellsTheTraits(t *testing.T) {
 
 // The end of a process is evidence only where its boot is known.
 // Rule: process-gone
-func TestPromiseAboutDeadProcesses(t *testing.T) {
+func TestGuaranteeAboutDeadProcesses(t *testing.T) {
 	nobody := self(t)
 	nobody.Boot = ""
 	for who, told := range map[process.Identity]string{self(t): "own pid namespace", nobody: "only missed heartbeats decide"} {
-		for _, p := range open(t, fslock.Options{Base: t.TempDir(), Self: who}).Promises() {
+		for _, p := range open(t, fslock.Options{Base: t.TempDir(), Self: who}).Guarantees() {
 			if p.Trait == source.TraitDeadProcess {
 				require.Contains(t, p.Why, told)
 				require.Equal(t, who.Boot != "", p.Kept)

@@ -301,7 +301,7 @@ func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
 	o := observe(t, src, sweptName, source.StalePolicy{})
 	require.Equal(t, source.StateDead, look(t, o).State)
 	require.NoError(t, os.Rename(filepath.Join(base, fslock.DefaultGroup), filepath.Join(base, "moved")))
-	requireVacant(t, src, true)
+	requireEmpty(t, src, true)
 	require.NoError(t, o.Break(t.Context()))
 	require.NoFileExists(t, filepath.Join(base, "moved", sweptName, sweptName+".locked"))
 }

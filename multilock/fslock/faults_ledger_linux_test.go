@@ -20,8 +20,8 @@ import (
 )
 
 // committing is the rename that commits or removes a result, in the given phase.
-func committing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
-	return at("rename", phase, resultPath(base), verdict)
+func committing(base string, phase faultfs.Phase, assessment func(faultfs.Op) error) faultfs.Injector {
+	return at("rename", phase, resultPath(base), assessment)
 }
 
 // held is a held lock, in a place with faults.

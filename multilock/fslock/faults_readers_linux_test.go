@@ -41,8 +41,8 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 			_, err := s.Publish(ctx, []byte("other\n"))
 			return err
 		},
-		"vacant": func(ctx context.Context, s *fslock.Source) error { _, err := s.Vacant(ctx); return err },
-		"tidy":   func(ctx context.Context, s *fslock.Source) error { return s.Tidy(ctx, sweptName) },
+		"empty": func(ctx context.Context, s *fslock.Source) error { _, err := s.Empty(ctx); return err },
+		"tidy":  func(ctx context.Context, s *fslock.Source) error { return s.Tidy(ctx, sweptName) },
 		"follow": func(ctx context.Context, s *fslock.Source) error {
 			f := s.Follow(time.Time{})
 			defer f.Close()
@@ -69,7 +69,7 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 }
 
 // spared are the errors that a reading may ignore: of closing or removing after use, of the clock, without
-// which a verdict still has a reason, and of one file among many that may be gone by then.
+// which an assessment still has a reason, and of one file among many that may be gone by then.
 func spared(reading string, op faultfs.Op) bool {
 	switch {
 	case op.Kind == "close", op.Kind == "file.close", op.Kind == "rmdir" && strings.HasSuffix(op.Path, ".clock"):
@@ -150,7 +150,7 @@ func TestReadersOutliveWhatIsRemoved(t *testing.T) {
 		eachOperation(t, errno, func(t *testing.T, reading string, met faultfs.Op, err error) {
 			switch {
 			case reading == "result" && errors.Is(err, multilock.ErrNoResult):
-			case reading == "vacant" && errno == syscall.ESTALE:
+			case reading == "empty" && errno == syscall.ESTALE:
 			case reading == "leftovers" && err != nil:
 				require.ErrorContains(t, err, "clock")
 			default:
@@ -192,9 +192,9 @@ func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 	require.Equal(t, source.StateHeld, seen.State)
 	require.GreaterOrEqual(t, seen.Age, time.Duration(0))
 	require.Less(t, seen.Age, watchdog)
-	vacant, err := src.Vacant(ctx)
+	empty, err := src.Empty(ctx)
 	require.NoError(t, err)
-	require.False(t, vacant)
+	require.False(t, empty)
 	_, stop := src.Wake()
 	stop()
 	require.NoError(t, committer(lease).Forget(ctx))

@@ -100,8 +100,8 @@ func TestReleaseIsSentTwice(t *testing.T) {
 }
 
 // removing is the removal of the lock file, in the given phase.
-func removing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
-	return at("unlink", phase, lockedPath(base), verdict)
+func removing(base string, phase faultfs.Phase, assessment func(faultfs.Op) error) faultfs.Injector {
+	return at("unlink", phase, lockedPath(base), assessment)
 }
 
 // Whether or not another process holds the lock by now, the release of a broken lock never reports success.
@@ -220,8 +220,8 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 	stray := filepath.Join(lockPath(base), ".nfs0001")
 	require.NoError(t, os.WriteFile(stray, nil, 0o666))
 	age(t, lockPath(base))
-	unlinking := func(verdict func(faultfs.Op) error) faultfs.Injector {
-		return at("unlink", faultfs.Before, stray, verdict)
+	unlinking := func(assessment func(faultfs.Op) error) faultfs.Injector {
+		return at("unlink", faultfs.Before, stray, assessment)
 	}
 	faulty.Inject(unlinking(answering(syscall.EBUSY)))
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})

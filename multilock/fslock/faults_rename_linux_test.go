@@ -35,18 +35,18 @@ func contested(t *testing.T, s scene) (base string, faulty *faultfs.FS, src *fsl
 }
 
 // placing is the rename that acquires the lock, in the given phase.
-func placing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
-	return at("rename", phase, lockPath(base), verdict)
+func placing(base string, phase faultfs.Phase, assessment func(faultfs.Op) error) faultfs.Injector {
+	return at("rename", phase, lockPath(base), assessment)
 }
 
-// times applies the verdict to the first n operations.
-func times(n int, verdict func(faultfs.Op) error) func(faultfs.Op) error {
+// times applies the assessment to the first n operations.
+func times(n int, assessment func(faultfs.Op) error) func(faultfs.Op) error {
 	var count atomic.Int64
 	return func(op faultfs.Op) error {
 		if count.Add(1) > int64(n) {
 			return nil
 		}
-		return verdict(op)
+		return assessment(op)
 	}
 }
 
@@ -70,7 +70,7 @@ func requireTheirs(t *testing.T, base string, src *fslock.Source, lease source.L
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
 	var held *multilock.HeldError
 	require.ErrorAs(t, err, &held)
-	require.Equal(t, lease.Record().Token, held.Sighting.Record.Token)
+	require.Equal(t, lease.Record().Token, held.Observation.Record.Token)
 	require.Equal(t, lease.Record().Token, tokenOnDisk(t, base))
 	require.NoError(t, lease.Renew(t.Context()))
 }

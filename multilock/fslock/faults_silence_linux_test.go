@@ -196,7 +196,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			require.Equal(t, source.Unknown, seen.Silence)
 
 			o, renewed := observe(t, there, "beats", source.StalePolicy{}), false
-			alive := lookUntil(t, o, source.StateHeld, func(source.Sighting) {
+			alive := lookUntil(t, o, source.StateHeld, func(source.Observation) {
 				renewed = true
 				require.NoError(t, holder.Renew(t.Context()))
 			})

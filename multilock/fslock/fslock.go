@@ -253,18 +253,18 @@ func (s *Source) groupError(err error) error {
 
 var _ source.Describer = (*Source)(nil)
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.self),
-		source.PromiseOfJobs("a second file in the lock's directory"),
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
+	return []source.Guarantee{
+		source.GuaranteeOfDeath(s.self),
+		source.GuaranteeOfJobs("a second file in the lock's directory"),
 		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a confirmed heartbeat; if the lock, its group or its base was moved, it learns that within eight heartbeats"),
-		s.promiseOfBreaks(),
+		s.guaranteeOfBreaks(),
 		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder notices at its next heartbeat"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's file"),
 		source.Keeps(source.TraitPromptRelease, "the lock's directory is empty then, and the next rename acquires it"),
 		source.Keeps(source.TraitFenceNumbers, "the length of a file to which each acquisition appends; a crash of a server that exports async can repeat them"),
-		s.promiseOfClock(),
+		s.guaranteeOfClock(),
 		source.Keeps(source.TraitQueue, "tickets, which are locks themselves; waiters without --fair may overtake"),
 		source.Keeps(source.TraitCheapBarrier, "the group's directory is empty if and only if nothing in it is held"),
 		source.Keeps(source.TraitResults, "a file for each job, which only the lock's holder renames into place"),
@@ -273,7 +273,7 @@ func (s *Source) Promises() []source.Promise {
 	}
 }
 
-func (s *Source) promiseOfBreaks() source.Promise {
+func (s *Source) guaranteeOfBreaks() source.Guarantee {
 	why := "when its process is gone, or after its TTL without a heartbeat by the server's clock and some time of watching"
 	if s.base.Kind.ManyClocks {
 		why = "when its process is gone, or when another process watched it for its whole TTL without a heartbeat; no clock is trusted here"
@@ -281,7 +281,7 @@ func (s *Source) promiseOfBreaks() source.Promise {
 	return source.Keeps(source.TraitBreakByEvidence, why)
 }
 
-func (s *Source) promiseOfClock() source.Promise {
+func (s *Source) guaranteeOfClock() source.Guarantee {
 	if s.base.Kind.ManyClocks {
 		return source.Lacks(source.TraitOneClock, "each host dates files by its own clock: keep clocks in step (NTP) for --every and for reported ages")
 	}

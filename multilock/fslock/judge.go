@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// evidence is everything that a verdict is based on.
+// evidence is everything that an assessment is based on.
 type evidence struct {
 	source.Evidence
 	// peer is what this host knows of a Python MultiLock's process; legacy is set if such peers may contend
@@ -51,7 +51,7 @@ func (e evidence) rules() source.Rules {
 }
 
 // judge decides whether a lock's holder counts as alive. It is a pure function.
-func judge(e evidence) source.Verdict {
+func judge(e evidence) source.Assessment {
 	if v, certain := e.JudgeProcesses(e.rules()); certain {
 		return v
 	}
@@ -60,7 +60,7 @@ func judge(e evidence) source.Verdict {
 	}
 	limit := limits(e)
 	if limit.Silence == 0 {
-		return source.Verdict{State: source.StateHeld, Why: limit.Why, Next: 5 * glance} // a missing heartbeat proves nothing
+		return source.Assessment{State: source.StateHeld, Why: limit.Why, Next: 5 * glance} // a missing heartbeat proves nothing
 	}
 	return judgeSilence(e, limit)
 }
@@ -106,10 +106,10 @@ func strangeWhy(s strange, limit time.Duration) string {
 }
 
 // judgeSilence decides by the time without a heartbeat, even if that time is unknown.
-func judgeSilence(e evidence, limit source.Limit) source.Verdict {
+func judgeSilence(e evidence, limit source.Limit) source.Assessment {
 	v := e.JudgeSilence(limit, e.rules())
 	if v.State == source.StateHeld && e.blind() {
-		return source.Verdict{State: source.StateSuspect, Why: blindWhy(e, limit.Silence+e.Grain), Next: limit.Window / 6}
+		return source.Assessment{State: source.StateSuspect, Why: blindWhy(e, limit.Silence+e.Grain), Next: limit.Window / 6}
 	}
 	return v
 }
@@ -162,15 +162,15 @@ func seesTheHost(self process.Identity) bool {
 // judgePeer decides about a Python MultiLock by what is known of its process. A live process keeps the lock
 // at any age. Where such peers contend, a process that does not exist is dead, as it is for other peers.
 // The lock is then watched for as long as an orphaned entry, in case the peer was only slow.
-func judgePeer(e evidence) (v source.Verdict, certain bool) {
+func judgePeer(e evidence) (v source.Assessment, certain bool) {
 	switch {
 	case e.peer.Life == process.Alive:
 		const spared = "; --max-age spares it, and only break --force can clear it"
-		return source.Verdict{State: source.StateHeld, Why: "it was taken by a Python MultiLock, and " + e.peer.Why + spared, Next: glance}, true
+		return source.Assessment{State: source.StateHeld, Why: "it was taken by a Python MultiLock, and " + e.peer.Why + spared, Next: glance}, true
 	case e.peer.Life == process.Gone && e.legacy && (e.MaxAge == 0 || e.MaxAge > orphanLimit):
 		v = judgeSilence(e, source.Limit{Silence: orphanLimit, Window: orphanWindow, Why: "it is cleared if nothing changes"})
 		v.Why = "it was taken by a Python MultiLock, and " + e.peer.Why + ": " + v.Why
 		return v, true
 	}
-	return source.Verdict{}, false
+	return source.Assessment{}, false
 }

@@ -75,9 +75,9 @@ func (l *lease) setMoved(moved bool) {
 	l.moved = moved
 }
 
-// verdict interprets the error of a call on the lock's directory: the lock file decides whether the lock is
+// assessment interprets the error of a call on the lock's directory: the lock file decides whether the lock is
 // lost.
-func (l *lease) verdict(op string, err error) error {
+func (l *lease) assessment(op string, err error) error {
 	if gone(err) {
 		if err := l.renew(); err != nil {
 			return err

@@ -23,7 +23,7 @@ func (l *lease) commit(content []byte) error {
 	c := &commitment{lease: l, content: content}
 	if err := c.write(); err != nil {
 		_ = l.dir.Unlink(l.result()) // if this fails, Release removes it; no rename was tried
-		return l.verdict("write the result", err)
+		return l.assessment("write the result", err)
 	}
 	if c.file != nil {
 		defer c.file.Close() //nolint:errcheck // synced by then, or in doubt anyhow

@@ -23,18 +23,18 @@ type observer struct {
 	probe  source.Probe // nil if there is none
 	own    func(token string) bool
 
-	dir     vfs.Dir // the directory that is being judged, nil if it cannot be opened
-	watch   source.Watch[sign]
-	record  source.Record
-	torn    bool
-	strange strange // what is known of a record in an unknown format
-	orphan  bool    // there is no lock file
-	clock   error   // why the server's clock could not be read
-	strays  []string
-	busy    string    // one of strays, which a process on this host has open
-	taken   time.Time // when the lock was acquired, by the server's clock
-	verdict source.Verdict
-	jobs    process.JobWatch
+	dir        vfs.Dir // the directory that is being judged, nil if it cannot be opened
+	watch      source.Watch[sign]
+	record     source.Record
+	torn       bool
+	strange    strange // what is known of a record in an unknown format
+	orphan     bool    // there is no lock file
+	clock      error   // why the server's clock could not be read
+	strays     []string
+	busy       string    // one of strays, which a process on this host has open
+	taken      time.Time // when the lock was acquired, by the server's clock
+	assessment source.Assessment
+	jobs       process.JobWatch
 }
 
 // Observe implements source.Source.
@@ -54,35 +54,35 @@ func (s *Source) newObserver(name string, policy source.StalePolicy) observer {
 var errFree = errors.New("free")
 
 // Look implements source.Observer.
-func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
+func (o *observer) Look(ctx context.Context) (source.Observation, error) {
 	err := o.sample()
 	switch {
 	case errors.Is(err, errFree):
 		o.forget()
-		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "no process holds it"}, nil
+		return source.Observation{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "no process holds it"}, nil
 	case errors.Is(err, source.ErrInvalid):
-		return source.Sighting{}, err
+		return source.Observation{}, err
 	case err != nil:
 		o.watch.Interrupt()
-		return source.Sighting{}, opError("look", o.name, err)
+		return source.Observation{}, opError("look", o.name, err)
 	}
 	e := o.evidence()
-	if o.verdict = o.judge(e); o.verdict.State != source.StateHeld {
+	if o.assessment = o.judge(e); o.assessment.State != source.StateHeld {
 		e.Silence = o.silence(source.ClockFresh)
 		e.clock = o.clock
-		o.verdict = o.judge(e)
+		o.assessment = o.judge(e)
 	}
-	if o.verdict.State != source.StateDead && o.ask(ctx, &e) {
-		o.verdict = o.judge(e)
+	if o.assessment.State != source.StateDead && o.ask(ctx, &e) {
+		o.assessment = o.judge(e)
 	}
-	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
+	if o.assessment.State != source.StateHeld || e.Holder.Life == process.Gone {
 		if e.SearchJob(&o.jobs, o.src.self) {
-			o.verdict = o.judge(e)
+			o.assessment = o.judge(e)
 		}
 	}
-	return source.Sighting{
-		State: o.verdict.State, Record: o.record, Age: o.age(), Silence: silence(e),
-		Why: o.verdict.Why, Orphan: o.orphan, Next: o.verdict.Next,
+	return source.Observation{
+		State: o.assessment.State, Record: o.record, Age: o.age(), Silence: silence(e),
+		Why: o.assessment.Why, Orphan: o.orphan, Next: o.assessment.Next,
 	}, nil
 }
 
@@ -101,11 +101,11 @@ func (o *observer) ask(ctx context.Context, e *evidence) bool {
 	return true
 }
 
-func (o *observer) judge(e evidence) source.Verdict {
+func (o *observer) judge(e evidence) source.Assessment {
 	if !o.orphan {
 		return judge(e)
 	}
-	return o.orphanVerdict(e)
+	return o.orphanAssessment(e)
 }
 
 // sample takes one look at the lock's directory, and reads the record if the directory is new to this
@@ -238,7 +238,7 @@ func (o *observer) beat() time.Duration {
 	return tornBeat
 }
 
-// evidence gathers what the verdict is based on.
+// evidence gathers what the assessment is based on.
 func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
@@ -323,7 +323,7 @@ func limitsFor(beat time.Duration) source.WatchLimits {
 }
 
 // grain is the coarsest step that the times of a sign may have. A fine-grained time that happens to be a
-// whole second only delays the verdict a little.
+// whole second only delays the assessment a little.
 func (s sign) grain() time.Duration {
 	if shareddir.WholeSeconds(s.modified) {
 		return shareddir.Coarsest

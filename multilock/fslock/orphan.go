@@ -157,24 +157,24 @@ const (
 	orphanWindow = 2 * time.Second
 )
 
-// orphanVerdict decides whether a directory without a lock file may be cleared, and can be: an NFS client
+// orphanAssessment decides whether a directory without a lock file may be cleared, and can be: an NFS client
 // cannot remove or move what is left of a file that is still open on its host. Other hosts can.
-func (o *observer) orphanVerdict(e evidence) source.Verdict {
+func (o *observer) orphanAssessment(e evidence) source.Assessment {
 	if o.busy != "" && slices.Contains(o.strays, o.busy) {
 		if readers := readersOf(o.busy); len(readers) > 0 {
 			const why = "its directory has no lock file, but %q, which %s on this host keeps open; end that, or wait for another host to clear it"
-			return source.Verdict{State: source.StateHeld, Why: fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), Next: glance}
+			return source.Assessment{State: source.StateHeld, Why: fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), Next: glance}
 		}
 	}
 	return judgeOrphan(e, o.strays, o.name)
 }
 
 // judgeOrphan decides whether a directory without a lock file may be cleared.
-func judgeOrphan(e evidence, strays []string, name string) source.Verdict {
+func judgeOrphan(e evidence, strays []string, name string) source.Assessment {
 	for _, entry := range strays {
 		if !ours(entry, name) {
 			why := fmt.Sprintf("its directory has no lock file, but %q, which is not multilock's; move that away", entry)
-			return source.Verdict{State: source.StateHeld, Why: why, Next: 5 * glance}
+			return source.Assessment{State: source.StateHeld, Why: why, Next: 5 * glance}
 		}
 	}
 	return judgeSilence(e, source.Limit{Silence: orphanLimit, Window: orphanWindow, Why: "its directory has no lock file; it is cleared if that does not change"})

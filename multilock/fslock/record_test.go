@@ -161,7 +161,7 @@ var (
 	gone7 = process.Evidence{Life: process.Gone, Why: "process 7 no longer exists"}
 )
 
-// trial is a case of the tables below: evidence, and the expected verdict.
+// trial is a case of the tables below: evidence, and the expected assessment.
 type trial struct {
 	evidence
 	want source.State

@@ -55,9 +55,9 @@ func TestWeSeeAPythonLockAsHeld(t *testing.T) {
 	var held *multilock.HeldError
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
 	require.ErrorAs(t, err, &held)
-	require.Contains(t, held.Sighting.Why, "Python MultiLock")
-	require.Equal(t, self(t).Host, held.Sighting.Record.Holder.Host)
-	require.Equal(t, peer.PID(), held.Sighting.Record.Holder.PID)
+	require.Contains(t, held.Observation.Why, "Python MultiLock")
+	require.Equal(t, self(t).Host, held.Observation.Record.Holder.Host)
+	require.Equal(t, peer.PID(), held.Observation.Record.Holder.PID)
 	require.Equal(t, "mine", peer.Do("verify job"))
 
 	require.Equal(t, "released", peer.Do("release job"))

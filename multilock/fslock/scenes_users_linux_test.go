@@ -130,7 +130,7 @@ func TestPrivateLockAfterAnOrphanIsHeld(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".nfs0001"), nil, 0o644))
 	o := observe(t, open(t, fslock.Options{Base: base, Trust: anybody()}), "job", source.StalePolicy{})
-	var orphan, private source.Sighting
+	var orphan, private source.Observation
 	var err1, err2 error
 	asUser(t, bob, func() { orphan, err1 = o.Look(t.Context()) })
 	require.NoError(t, err1)

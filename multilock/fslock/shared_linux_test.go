@@ -176,8 +176,8 @@ func TestSharedLockRefusals(t *testing.T) {
 // unbroken is a source that cannot judge dead holders.
 type unbroken struct{ *fslock.Source }
 
-func (u unbroken) Promises() []source.Promise {
-	return []source.Promise{source.Lacks(source.TraitBreakByEvidence, "nobody knows")}
+func (u unbroken) Guarantees() []source.Guarantee {
+	return []source.Guarantee{source.Lacks(source.TraitBreakByEvidence, "nobody knows")}
 }
 
 // Where a dead reader would block all others forever, shared locks are rejected.

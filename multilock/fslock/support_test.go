@@ -87,16 +87,16 @@ func observe(t testing.TB, src *fslock.Source, name string, policy source.StaleP
 	return o
 }
 
-func look(t testing.TB, o source.Observer) source.Sighting {
+func look(t testing.TB, o source.Observer) source.Observation {
 	t.Helper()
 	seen, err := o.Look(t.Context())
 	require.NoError(t, err)
 	return seen
 }
 
-// lookUntil looks as often as a contender would, until the state is reached. It passes every sighting
+// lookUntil looks as often as a contender would, until the state is reached. It passes every observation
 // before that to each, if each is not nil.
-func lookUntil(t testing.TB, o source.Observer, want source.State, each func(source.Sighting)) source.Sighting {
+func lookUntil(t testing.TB, o source.Observer, want source.State, each func(source.Observation)) source.Observation {
 	t.Helper()
 	for end := time.Now().Add(watchdog); time.Now().Before(end); {
 		seen := look(t, o)
@@ -109,7 +109,7 @@ func lookUntil(t testing.TB, o source.Observer, want source.State, each func(sou
 		time.Sleep(min(seen.Next, time.Second))
 	}
 	require.FailNow(t, "the lock never was "+want.String())
-	return source.Sighting{}
+	return source.Observation{}
 }
 
 // plant acquires the lock for another process: with any claim, and without renewals.
@@ -185,14 +185,14 @@ func closed(t *testing.T, c io.Closer) {
 	require.NoError(t, c.Close())
 }
 
-// at asks verdict about the operations of a kind, in a phase, whose path or target is path; about all of
+// at asks assessment about the operations of a kind, in a phase, whose path or target is path; about all of
 // the kind if path is "".
-func at(kind string, phase faultfs.Phase, path string, verdict func(faultfs.Op) error) faultfs.Injector {
+func at(kind string, phase faultfs.Phase, path string, assessment func(faultfs.Op) error) faultfs.Injector {
 	return func(op faultfs.Op) error {
 		if op.Kind != kind || op.Phase != phase || (path != "" && path != op.Real && path != op.Target) {
 			return nil
 		}
-		return verdict(op)
+		return assessment(op)
 	}
 }
 
@@ -295,11 +295,11 @@ func fence(t *testing.T, lease source.Lease) uint64 {
 	return number
 }
 
-func requireVacant(t testing.TB, src *fslock.Source, want bool) {
+func requireEmpty(t testing.TB, src *fslock.Source, want bool) {
 	t.Helper()
-	vacant, err := src.Vacant(t.Context())
+	empty, err := src.Empty(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, want, vacant)
+	require.Equal(t, want, empty)
 }
 
 func revision(t *testing.T, src *fslock.Source) string {

@@ -52,11 +52,11 @@ type player struct {
 	rival    source.Contender
 	lease    source.Lease
 	observer source.Observer
-	seen     source.Sighting
+	seen     source.Observation
 	number   uint64
 	swept    []source.Leftover
 	event    source.Event
-	vacant   bool
+	empty    bool
 	beliefs  []belief
 	before   string // the token of the earlier result
 	list     string // the manifest that was returned
@@ -161,7 +161,7 @@ func insist(c source.Contender) (source.Lease, error) {
 		case source.StateHeld:
 			busy = busy || strings.Contains(seen.Why, "faster than one can look for its job") || strings.Contains(seen.Why, "which may not be looked into")
 			if !busy {
-				return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
+				return nil, &multilock.HeldError{Name: sweptName, Observation: seen}
 			}
 			time.Sleep(sweptTTL / 30)
 		case source.StateSuspect: // it is watched until that is clear: after a stall the watch starts over

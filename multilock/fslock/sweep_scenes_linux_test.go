@@ -65,9 +65,9 @@ func scenes() []scene {
 		{name: "break", prepare: prepareDead, play: playBreak, check: requireBrokenOrNot},
 		{name: "clean", prepare: prepareLeftover, play: playSweepLeftovers, check: requireSwept},
 		{name: "history", prepare: prepareBase, play: playAppend, check: requireAppended},
-		{name: "vacant", prepare: prepareBase, play: playVacant, check: requireVacancy},
-		{name: "vacant without a group", prepare: prepareNoGroup, play: playVacant, check: requireVacancy},
-		{name: "vacant though held", prepare: prepareHold, play: playVacant, check: requireNoVacancy},
+		{name: "empty", prepare: prepareBase, play: playEmpty, check: requireNothingHeld},
+		{name: "empty without a group", prepare: prepareNoGroup, play: playEmpty, check: requireNothingHeld},
+		{name: "empty though held", prepare: prepareHold, play: playEmpty, check: requireNotEmpty},
 		{name: "tidy", prepare: prepareEmpty, play: playTidy, check: requireTidied},
 		{name: "commit", prepare: prepareHold, play: (*player).commit, check: requireCommitted, records: true},
 		{name: "commit with legacy peers", legacy: true, prepare: prepareHold, play: (*player).commit, check: requireCommitted, records: true},
@@ -239,39 +239,39 @@ func prepareEmpty(p *player) error {
 	return errors.Join(prepareBase(p), os.Mkdir(filepath.Join(p.src.Base(), fslock.DefaultGroup, sweptName), 0o777))
 }
 
-func playVacant(p *player) (err error) {
-	p.vacant, err = p.src.Vacant(context.Background())
+func playEmpty(p *player) (err error) {
+	p.empty, err = p.src.Empty(context.Background())
 	return err
 }
 
 func playTidy(p *player) error { return p.src.Tidy(context.Background(), sweptName) }
 
-// requireVacancy: nothing is held, and only a client that lies can hide that. The source's open descriptors
+// requireNothingHeld: nothing is held, and only a client that lies can hide that. The source's open descriptors
 // do not affect its next lock.
-func requireVacancy(t *testing.T, o struck) {
+func requireNothingHeld(t *testing.T, o struck) {
 	t.Helper()
-	require.True(t, o.vacant || o.err != nil || o.lie)
-	requireVacant(t, o.src, true)
+	require.True(t, o.empty || o.err != nil || o.lie)
+	requireEmpty(t, o.src, true)
 	require.NoError(t, o.compete(o.src, sweptClaim()))
-	requireVacant(t, o.src, false)
+	requireEmpty(t, o.src, false)
 	require.NoError(t, o.release())
 }
 
-// requireNoVacancy: whatever fails, and whatever a cache answers, a held lock is not overlooked.
-func requireNoVacancy(t *testing.T, o struck) {
+// requireNotEmpty: whatever fails, and whatever a cache answers, a held lock is not overlooked.
+func requireNotEmpty(t *testing.T, o struck) {
 	t.Helper()
-	require.False(t, o.vacant)
+	require.False(t, o.empty)
 	require.True(t, o.held(t))
 	require.NoError(t, o.renew())
 	require.NoError(t, o.release())
-	requireVacant(t, o.src, true)
+	requireEmpty(t, o.src, true)
 }
 
 func requireTidied(t *testing.T, o struck) {
 	t.Helper()
 	if o.err == nil && !o.lie {
-		requireVacant(t, o.src, true)
+		requireEmpty(t, o.src, true)
 	}
 	require.NoError(t, o.src.Tidy(t.Context(), sweptName))
-	requireVacant(t, o.src, true)
+	requireEmpty(t, o.src, true)
 }

@@ -168,8 +168,8 @@ func committed(t *testing.T, r *recorder) {
 
 func taking(t *testing.T, src *fslock.Source) { contendAndTry(t, src, "lock", longClaim()) }
 
-func vacant(want bool) func(*testing.T, *fslock.Source) {
-	return func(t *testing.T, src *fslock.Source) { requireVacant(t, src, want) }
+func empty(want bool) func(*testing.T, *fslock.Source) {
+	return func(t *testing.T, src *fslock.Source) { requireEmpty(t, src, want) }
 }
 
 // episodes are the steps of the protocol with golden traces. Each is on a base directory that was used
@@ -252,15 +252,15 @@ func episodes() map[string]episode {
 			look()
 			return look
 		},
-		"vacant": asking(nothing, vacant(true)),
+		"empty": asking(nothing, empty(true)),
 		// An answer that there is no group may come from a cache.
-		"vacant-again": asking(func(t *testing.T, r *recorder) { requireVacant(t, r.src, true) }, vacant(true)),
+		"empty-again": asking(func(t *testing.T, r *recorder) { requireEmpty(t, r.src, true) }, empty(true)),
 		// A barrier's poll is one request, whatever the size of the group. So is a poll for results.
-		"vacant-held": asking(func(t *testing.T, r *recorder) {
+		"empty-held": asking(func(t *testing.T, r *recorder) {
 			for _, name := range []string{"a", "b", "c"} {
 				contendAndTry(t, r.rival, name, longClaim())
 			}
-		}, vacant(false)),
+		}, empty(false)),
 		"tidy": asking(crashed, func(t *testing.T, src *fslock.Source) { require.NoError(t, src.Tidy(t.Context(), "lock")) }),
 		"revision": asking(func(t *testing.T, r *recorder) {
 			committed(t, r)

@@ -37,7 +37,7 @@ func testHeldNamesTheHolder(p *place) {
 	var held *multilock.HeldError
 	require.ErrorAs(p, err, &held)
 	require.Equal(p, "nightly", held.Name)
-	seen := held.Sighting
+	seen := held.Observation
 	require.Equal(p, source.StateHeld, seen.State)
 	require.NotEmpty(p, seen.Why)
 	require.Equal(p, lock.Record().Token, seen.Record.Token)

@@ -97,7 +97,7 @@ func Run(t *testing.T, f Fixture) {
 		{"OneOfManyRuns", testOneOfManyRuns},
 		{"Revision", testRevision},
 		{"Timekeeper", testTimekeeper},
-		{"Promises", testPromises},
+		{"Guarantees", testGuarantees},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func (p *place) requireHeld(src source.Source, name, token string) {
 	require.ErrorAs(p, err, &held)
 	require.ErrorIs(p, err, source.ErrHeld)
 	require.Equal(p, name, held.Name)
-	require.Equal(p, token, held.Sighting.Record.Token)
+	require.Equal(p, token, held.Observation.Record.Token)
 }
 
 func (p *place) requireFree(src source.Source, name string) {

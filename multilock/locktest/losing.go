@@ -172,7 +172,7 @@ func (p *place) observe(src source.Source, name string, policy source.StalePolic
 }
 
 // watchUntilDead looks as often as the source asks for.
-func (p *place) watchUntilDead(observer source.Observer) source.Sighting {
+func (p *place) watchUntilDead(observer source.Observer) source.Observation {
 	p.Helper()
 	for {
 		seen, err := observer.Look(p.ctx)

@@ -177,8 +177,8 @@ func (b *Bench) read() error {
 	require.True(b, named != nil || len(names) == 1, names)
 	names, listed := src.Results(b.ctx)
 	require.True(b, listed != nil || len(names) == 1, names)
-	vacant, asked := b.Struck.(source.Group).Vacant(b.ctx) //nolint:forcetypeassert // as above
-	require.True(b, asked != nil || !vacant)
+	empty, asked := b.Struck.(source.Group).Empty(b.ctx) //nolint:forcetypeassert // as above
+	require.True(b, asked != nil || !empty)
 	revision, stamped := src.Revision(b.ctx)
 	require.True(b, stamped != nil || revision == b.revision, revision)
 	found, read := src.Result(b.ctx, b.Name)

@@ -112,8 +112,8 @@ func testTimedLockCannotBeBroken(p *place) {
 	require.NoError(p, lock.Verify(p.ctx))
 	p.requireHeld(b, "nightly", lock.Record().Token)
 	for _, trait := range []source.Trait{source.TraitBreakByEvidence, source.TraitBreakByForce, source.TraitPromptRelease} {
-		promise, ok := source.PromiseOf(b, trait)
-		require.True(p, ok && !promise.Kept, "what it cannot do, it has to say: %s", trait)
+		guarantee, ok := source.GuaranteeOf(b, trait)
+		require.True(p, ok && !guarantee.Kept, "what it cannot do, it has to say: %s", trait)
 	}
 }
 
@@ -202,7 +202,7 @@ func testTimedExclusion(p *place) {
 func testTimedFreeAgain(p *place) {
 	lease := p.timed(p.open(), "nightly")
 	observer := p.observe(p.open(), "nightly", source.StalePolicy{})
-	seen := source.Sighting{State: source.StateHeld}
+	seen := source.Observation{State: source.StateHeld}
 	for seen.State != source.StateFree {
 		require.NotEqual(p, source.StateDead, seen.State)
 		p.pause(seen.Next)

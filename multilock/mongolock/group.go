@@ -47,20 +47,20 @@ func (s *Source) ofGroup(more ...bson.E) bson.D {
 
 var _ source.Group = (*Source)(nil)
 
-// Vacant implements source.Group with one query for a lock that is not free. It sees everything
+// Empty implements source.Group with one query for a lock that is not free. It sees everything
 // that was acknowledged before. All tokens of a group are adjacent in an index, so that their
 // absence is determined in one step, and so at one instant. (Without that index the documents of a
 // group are read one by one, and so not at one instant: see Examine.)
-func (s *Source) Vacant(ctx context.Context) (bool, error) {
-	vacant := false
+func (s *Source) Empty(ctx context.Context) (bool, error) {
+	empty := false
 	err := s.command(ctx, "ask whether the lock group is empty", "", func(ctx context.Context, f facts) error {
-		vacant = true
+		empty = true
 		return s.each(ctx, s.reading(locksSuffix, f, newest), s.ofGroup(isHeld()), func(string) bool {
-			vacant = false
+			empty = false
 			return false
 		})
 	})
-	return vacant && err == nil, err
+	return empty && err == nil, err
 }
 
 var _ source.Ledger = (*Source)(nil)

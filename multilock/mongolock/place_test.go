@@ -84,13 +84,13 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid, "which of the two?")
 }
 
-func TestPromisesAreComplete(t *testing.T) {
+func TestGuaranteesAreComplete(t *testing.T) {
 	src, err := Open(Options{Place: Place{URL: "mongodb://127.0.0.1:1/jobs.locks"}})
 	require.NoError(t, err)
 	defer src.Close()
 	for _, trait := range source.Traits() {
-		promise, ok := source.PromiseOf(src, trait)
+		guarantee, ok := source.GuaranteeOf(src, trait)
 		require.True(t, ok, trait)
-		require.NotEmpty(t, promise.Why, trait)
+		require.NotEmpty(t, guarantee.Why, trait)
 	}
 }

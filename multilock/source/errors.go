@@ -12,7 +12,7 @@ var (
 	// holder is known.
 	ErrHeld = errors.New("lock is held")
 	// ErrSilent is an ErrHeld of Try which has also seen that the holder's heartbeats have ended. A
-	// waiter inspects the lock at once then, without waiting for Sighting.Next.
+	// waiter inspects the lock at once then, without waiting for Observation.Next.
 	ErrSilent = fmt.Errorf("%w, and sends no heartbeat any more", ErrHeld)
 	// ErrFree means that no process holds the lock.
 	ErrFree = errors.New("lock is free")

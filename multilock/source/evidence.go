@@ -29,8 +29,8 @@ type Evidence struct {
 	MaxAge time.Duration
 }
 
-// Verdict is the assessment of the evidence. Its fields are those of a Sighting.
-type Verdict struct {
+// Assessment is the assessment of the evidence. Its fields are those of a Observation.
+type Assessment struct {
 	State State
 	Why   string
 	Next  time.Duration
@@ -110,7 +110,7 @@ func (e *Evidence) SearchJob(jobs *process.JobWatch, self process.Identity) bool
 }
 
 // Judge decides whether the holder of a lock with a TTL counts as alive.
-func (e Evidence) Judge(rules Rules) Verdict {
+func (e Evidence) Judge(rules Rules) Assessment {
 	if v, certain := e.JudgeProcesses(rules); certain {
 		return v
 	}
@@ -119,18 +119,18 @@ func (e Evidence) Judge(rules Rules) Verdict {
 
 // JudgeProcesses decides by what this host knows of the holder and its job, if that is sufficient.
 // A holder without a token is only a pid, which proves nothing.
-func (e Evidence) JudgeProcesses(rules Rules) (v Verdict, certain bool) {
+func (e Evidence) JudgeProcesses(rules Rules) (v Assessment, certain bool) {
 	switch {
 	case e.Record.Token == "":
-		return Verdict{}, false
+		return Assessment{}, false
 	case e.Job.Life == process.Alive:
-		return Verdict{StateHeld, "its job lives: " + e.Job.Why, rules.Near}, true
+		return Assessment{StateHeld, "its job lives: " + e.Job.Why, rules.Near}, true
 	case e.Holder.Life == process.Gone && (!e.Record.Job || e.Job.Life == process.Gone):
-		return Verdict{State: StateDead, Why: e.Processes()}, true
+		return Assessment{State: StateDead, Why: e.Processes()}, true
 	case e.Probed.Life == process.Gone && e.Overdue(rules):
-		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and it has missed a heartbeat", e.Probed.Why)}, true
+		return Assessment{State: StateDead, Why: fmt.Sprintf("%s, and it has missed a heartbeat", e.Probed.Why)}, true
 	}
-	return Verdict{}, false // processes of its job may be alive
+	return Assessment{}, false // processes of its job may be alive
 }
 
 // Overdue reports whether a heartbeat is overdue from a holder of which this host knows nothing, so
@@ -171,7 +171,7 @@ func (e Evidence) Limit() Limit {
 
 // JudgeSilence decides by the time without a heartbeat. If a source's clock was set back,
 // heartbeats seem to lie in the future; then only the observer's own clock counts.
-func (e Evidence) JudgeSilence(l Limit, rules Rules) Verdict {
+func (e Evidence) JudgeSilence(l Limit, rules Rules) Assessment {
 	again := max(l.Window/6, leastNext) // less than the maximum gap between two samples
 	limit, window := l.Silence+e.Grain, l.Window+e.Grain
 	silent := max(e.Silence, e.Unchanged)
@@ -182,17 +182,17 @@ func (e Evidence) JudgeSilence(l Limit, rules Rules) Verdict {
 	missing := fmt.Sprintf("no heartbeat for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
 	case proven >= limit && e.Watched >= window:
-		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and none while it was watched for %s", missing, e.Watched.Round(time.Millisecond))}
+		return Assessment{State: StateDead, Why: fmt.Sprintf("%s, and none while it was watched for %s", missing, e.Watched.Round(time.Millisecond))}
 	case e.Silence < -clockSlack && silent < limit && !unrenewed:
-		return Verdict{StateSuspect, fmt.Sprintf("its last heartbeat lies in the future: the server's clock was set back; watching it for %s", limit), again}
+		return Assessment{StateSuspect, fmt.Sprintf("its last heartbeat lies in the future: the server's clock was set back; watching it for %s", limit), again}
 	case rules.NoClock && unrenewed && proven < limit: // only a waiter sees it end
-		return Verdict{StateHeld, l.Why, e.heldNext(limit-proven, rules)}
+		return Assessment{StateHeld, l.Why, e.heldNext(limit-proven, rules)}
 	case silent < limit:
-		return Verdict{StateHeld, l.Why, e.heldNext(limit-silent, rules)}
+		return Assessment{StateHeld, l.Why, e.heldNext(limit-silent, rules)}
 	case proven < limit:
-		return Verdict{StateSuspect, missing + " by the server's clock; watching it for that time", again}
+		return Assessment{StateSuspect, missing + " by the server's clock; watching it for that time", again}
 	}
-	return Verdict{StateSuspect, fmt.Sprintf("%s; watching it for %s", missing, window), again}
+	return Assessment{StateSuspect, fmt.Sprintf("%s; watching it for %s", missing, window), again}
 }
 
 // heldNext returns when to look again at a held lock: when the limit may be reached, but often

@@ -184,11 +184,11 @@ func TestJudgeByTheObserversClock(t *testing.T) {
 		"not renewed, clock was set back": {func(e *source.Evidence) { e.Record.Heartbeat, e.Silence = 0, -time.Hour }, held},
 	} {
 		t.Run(name, func(t *testing.T) {
-			verdict := known(test.change).Judge(source.Rules{Near: near, Far: 5 * near, OwnClock: true})
-			require.Equal(t, test.want, verdict.State, verdict.Why)
-			require.NotEmpty(t, verdict.Why)
+			assessment := known(test.change).Judge(source.Rules{Near: near, Far: 5 * near, OwnClock: true})
+			require.Equal(t, test.want, assessment.State, assessment.Why)
+			require.NotEmpty(t, assessment.Why)
 			if test.want != dead {
-				require.Positive(t, verdict.Next)
+				require.Positive(t, assessment.Next)
 			}
 		})
 	}

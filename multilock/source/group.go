@@ -13,15 +13,15 @@ import (
 // Group is a Source that can check all its locks with one request.
 type Group interface {
 	Source
-	// Vacant reports whether no lock of the group was held at one instant of the call. The reply
+	// Empty reports whether no lock of the group was held at one instant of the call. The reply
 	// comes from the source and never from a cache. It does not cover the time before or after that
 	// instant.
-	Vacant(ctx context.Context) (bool, error)
+	Empty(ctx context.Context) (bool, error)
 	// Wake subscribes to notifications that a lock of the group may have become free. The channel
 	// is nil if the source has none; stop ends the subscription. Notifications may be lost: they
 	// only shorten a wait.
 	Wake() (news <-chan struct{}, stop func())
-	// Tidy removes what a crash left of a free lock, where that keeps Vacant false though the lock
+	// Tidy removes what a crash left of a free lock, where that keeps Empty false though the lock
 	// can be acquired. It never touches a lock.
 	Tidy(ctx context.Context, name string) error
 }

@@ -146,8 +146,8 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Unknown is a duration that a source does not know.
 const Unknown time.Duration = -1
 
-// Sighting is one observation of a lock.
-type Sighting struct {
+// Observation is one observation of a lock.
+type Observation struct {
 	State  State
 	Record Record
 	// Age is the time since the lock was acquired, Silence the time since its holder's last

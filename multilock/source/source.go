@@ -25,7 +25,7 @@ type Source interface {
 // Observer watches one lock. It is for one goroutine.
 type Observer interface {
 	// Look takes one observation. Evidence of a holder's death may need several.
-	Look(ctx context.Context) (Sighting, error)
+	Look(ctx context.Context) (Observation, error)
 	// Break breaks exactly the lock that the last Look called Dead. The error is ErrHeld if it was
 	// not called Dead, or has sent a heartbeat since; it is nil if that lock was removed meanwhile.
 	// Breaking a lock does not acquire it.

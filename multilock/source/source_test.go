@@ -48,20 +48,20 @@ func TestStatesHaveNames(t *testing.T) {
 	}
 }
 
-// promising is a source with a promise about one trait.
+// promising is a source with a guarantee about one trait.
 type promising struct{ source.Source }
 
-func (promising) Promises() []source.Promise {
-	return []source.Promise{{Trait: source.TraitOneClock, Kept: true, Why: "it has one"}}
+func (promising) Guarantees() []source.Guarantee {
+	return []source.Guarantee{{Trait: source.TraitOneClock, Kept: true, Why: "it has one"}}
 }
 
-func TestPromiseOf(t *testing.T) {
-	promise, ok := source.PromiseOf(promising{}, source.TraitOneClock)
+func TestGuaranteeOf(t *testing.T) {
+	guarantee, ok := source.GuaranteeOf(promising{}, source.TraitOneClock)
 	require.True(t, ok)
-	require.Equal(t, "it has one", promise.Why)
-	_, ok = source.PromiseOf(promising{}, source.TraitResults)
+	require.Equal(t, "it has one", guarantee.Why)
+	_, ok = source.GuaranteeOf(promising{}, source.TraitResults)
 	require.False(t, ok)
-	_, ok = source.PromiseOf(nil, source.TraitOneClock)
+	_, ok = source.GuaranteeOf(nil, source.TraitOneClock)
 	require.False(t, ok)
 }
 

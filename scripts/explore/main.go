@@ -23,7 +23,7 @@ import (
 var mutants string
 
 // mutant is a change of the code. One that nothing catches has the reason: it changes nothing
-// that is promised, or what it takes is not played yet.
+// that is guaranteed, or what it takes is not played yet.
 type mutant struct {
 	name, uncaught string
 	tests          string // the one that is to catch it, or all

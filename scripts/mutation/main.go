@@ -162,7 +162,7 @@ type report struct {
 }
 
 func describe(m *mutant, r result) string {
-	text := fmt.Sprintf("%s:%d %s, in %s\n%s    = %s\n", m.src.path, m.line, r.Verdict, m.function, m.diff(), m.key())
+	text := fmt.Sprintf("%s:%d %s, in %s\n%s    = %s\n", m.src.path, m.line, r.Assessment, m.function, m.diff(), m.key())
 	if r.Doubtful != "" {
 		text += fmt.Sprintf("    (%s failed once with it, and then passed)\n", r.Doubtful)
 	}
@@ -184,12 +184,12 @@ func (r *report) print() (clean bool) {
 		reason, listed := r.known.reasons[m.key()]
 		switch {
 		case !tried:
-		case listed && result.Verdict == killed:
+		case listed && result.Assessment == killed:
 			clean = false
 			fmt.Printf("%s:%d is noticed by %s, and listed as equivalent: %s\n", m.src.path, m.line, result.By, m.key())
 		case listed:
 			fmt.Printf("%s:%d equivalent: %s\n", m.src.path, m.line, reason)
-		case result.Verdict != killed:
+		case result.Assessment != killed:
 			clean = false
 			fmt.Print(describe(m, result))
 		}
@@ -200,14 +200,14 @@ func (r *report) print() (clean bool) {
 
 // summary says how many there are of each kind.
 func (r *report) summary() string {
-	listed, found := 0, map[verdict]int{}
+	listed, found := 0, map[assessment]int{}
 	for _, m := range r.all {
 		if r.known.reasons[m.key()] != "" {
 			listed++
 		}
 	}
 	for _, result := range r.results {
-		found[result.Verdict]++
+		found[result.Assessment]++
 	}
 	return fmt.Sprintf("%d changes, %d of them listed as equivalent; %d tried: %d killed, %d survived, %d not reached by any test",
 		len(r.all), listed, len(r.results), found[killed], found[survived], found[unmet])

@@ -93,8 +93,8 @@ const nobodyNotices = `# Nobody measures a pause.
 . pick: n > 4 => n >= 4+1
 `
 
-// verdicts are those of all mutants of the package in the working directory.
-func verdicts(t *testing.T, o options) (map[string]result, *report) {
+// assessments are those of all mutants of the package in the working directory.
+func assessments(t *testing.T, o options) (map[string]result, *report) {
 	t.Helper()
 	targets, err := load([]string{"."})
 	require.NoError(t, err)
@@ -113,9 +113,9 @@ func verdicts(t *testing.T, o options) (map[string]result, *report) {
 
 func TestStrongTestKillsAndWeakTestDoesNot(t *testing.T) {
 	inModule(t, map[string]string{"tiny_test.go": strong, "none.txt": ""})
-	killing, _ := verdicts(t, defaults("none.txt"))
+	killing, _ := assessments(t, defaults("none.txt"))
 	require.NoError(t, os.WriteFile("tiny_test.go", []byte(weak), 0o666))
-	letting, _ := verdicts(t, defaults("none.txt"))
+	letting, _ := assessments(t, defaults("none.txt"))
 	for _, change := range []string{
 		". check: limit => limit+1",
 		". check: n < limit => n <= limit",
@@ -126,16 +126,16 @@ func TestStrongTestKillsAndWeakTestDoesNot(t *testing.T) {
 		`. pick: name = "even" => nothing`,
 	} {
 		require.Contains(t, killing, change)
-		require.Equal(t, killed, killing[change].Verdict, change)
+		require.Equal(t, killed, killing[change].Assessment, change)
 		require.Equal(t, "TestPicks", killing[change].By, change)
-		require.Equal(t, survived, letting[change].Verdict, change)
+		require.Equal(t, survived, letting[change].Assessment, change)
 	}
 	o := defaults("none.txt")
 	o.sample = 2
-	sampled, _ := verdicts(t, o)
+	sampled, _ := assessments(t, o)
 	require.Len(t, sampled, 2)
 	pause := ". pick: time.Sleep(time.Nanosecond) => nothing"
-	require.Equal(t, survived, killing[pause].Verdict)
+	require.Equal(t, survived, killing[pause].Assessment)
 	before, err := os.ReadFile("tiny.go")
 	require.NoError(t, err)
 	require.Equal(t, code, string(before), "the tree is as it was")
@@ -164,14 +164,14 @@ func TestHangs(t *testing.T) {
 `, "none.txt": ""})
 	o := defaults("none.txt")
 	o.only, o.spare = "n < limit => true", time.Second
-	found, _ := verdicts(t, o)
+	found, _ := assessments(t, o)
 	pid, err := os.ReadFile("started")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		state, err := os.ReadFile("/proc/" + string(pid) + "/stat")
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, time.Minute, 10*time.Millisecond)
-	require.Equal(t, result{Verdict: killed, By: "a hang"}, found[". check: n < limit => true"])
+	require.Equal(t, result{Assessment: killed, By: "a hang"}, found[". check: n < limit => true"])
 }
 
 func TestListOfEquivalents(t *testing.T) {
@@ -191,12 +191,12 @@ func TestListOfEquivalents(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, clean)
 
-	found, _ := verdicts(t, defaults("list.txt"))
+	found, _ := assessments(t, defaults("list.txt"))
 	require.NotContains(t, found, ". pick: time.Nanosecond => (time.Nanosecond)*16")
 
 	o = defaults("noticed.txt")
 	o.recheck, o.only = true, "errSmall"
-	_, r := verdicts(t, o)
+	_, r := assessments(t, o)
 	require.False(t, r.print(), "an entry that a test notices")
 	_, err = readEquivalents("bare.txt")
 	require.ErrorContains(t, err, "no reason")
@@ -230,8 +230,8 @@ func TestSlow(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, tests, 2)
 	require.Equal(t, "TestSlow/the_odd_(one)", tests[0].name)
-	found, _ := verdicts(t, o)
-	require.Equal(t, result{Verdict: killed, By: "TestSlow"}, found[`. pick: name = "odd" => nothing`])
+	found, _ := assessments(t, o)
+	require.Equal(t, result{Assessment: killed, By: "TestSlow"}, found[`. pick: name = "odd" => nothing`])
 }
 
 func TestInterrupted(t *testing.T) {

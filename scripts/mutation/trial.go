@@ -72,7 +72,7 @@ func (r *trial) one(ctx context.Context, m *mutant) error {
 	defer r.mu.Unlock()
 	r.report.results[m] = found
 	r.done++
-	if found.Verdict != killed {
+	if found.Assessment != killed {
 		fmt.Fprintf(os.Stderr, "(%d of %d) %s", r.done, r.of, describe(m, found))
 	}
 	return nil
@@ -80,24 +80,24 @@ func (r *trial) one(ctx context.Context, m *mutant) error {
 
 // result is what became of one mutant.
 type result struct {
-	Verdict  verdict
-	By       string // the test that killed it
-	Doubtful string // a test that failed once, and then passed
+	Assessment assessment
+	By         string // the test that killed it
+	Doubtful   string // a test that failed once, and then passed
 }
 
-type verdict string
+type assessment string
 
 const (
-	killed   verdict = "killed"
-	survived verdict = "survived"
-	unmet    verdict = "not reached" // by any test
+	killed   assessment = "killed"
+	survived assessment = "survived"
+	unmet    assessment = "not reached" // by any test
 )
 
 // try runs the tests that reach a mutant, the short ones first, until one fails.
 func (m *mutant) try(ctx context.Context, work string, b *binary, tests []test) (r result, err error) {
 	tests = reaching(tests, m)
 	if len(tests) == 0 {
-		return result{Verdict: unmet}, nil
+		return result{Assessment: unmet}, nil
 	}
 	for _, batch := range batches(tests) {
 		by, err := m.fails(ctx, work, b, batch)
@@ -112,11 +112,11 @@ func (m *mutant) try(ctx context.Context, work string, b *binary, tests []test) 
 			return r, err
 		}
 		if sure {
-			return result{Verdict: killed, By: by}, nil
+			return result{Assessment: killed, By: by}, nil
 		}
 		r.Doubtful = by
 	}
-	r.Verdict = survived
+	r.Assessment = survived
 	return r, nil
 }
 

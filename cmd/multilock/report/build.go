@@ -141,7 +141,7 @@ func (b *builder) schedule(job *Job) {
 
 // hold adds a held lock. The history or the result may be newer than the lock's inspection.
 func (b *builder) hold(h lockgroup.Holding) {
-	job, seen := b.job(h.Name), h.Sighting
+	job, seen := b.job(h.Name), h.Observation
 	token := seen.Record.Token
 	if token != "" && (b.over[key{h.Name, token}] || b.concluded(h.Name, token)) {
 		return
@@ -183,7 +183,7 @@ func (b *builder) concluded(name, token string) bool {
 }
 
 // acquiredAt returns when the lock was acquired, by the holder's clock if that is known.
-func (b *builder) acquiredAt(seen multilock.Sighting) time.Time {
+func (b *builder) acquiredAt(seen multilock.Observation) time.Time {
 	switch {
 	case !seen.Record.Prepared.IsZero():
 		return seen.Record.Prepared

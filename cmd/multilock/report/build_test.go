@@ -224,7 +224,7 @@ func TestStatesOfJobs(t *testing.T) {
 func holding(name, token string, state source.State) report.Input {
 	record := source.Record{Name: name, Token: token, Prepared: at(50)}
 	record.Holder.Host = "n1"
-	return report.Input{Held: []lockgroup.Holding{{Name: name, Sighting: multilock.Sighting{State: state, Record: record, Why: "seen"}}}}
+	return report.Input{Held: []lockgroup.Holding{{Name: name, Observation: multilock.Observation{State: state, Record: record, Why: "seen"}}}}
 }
 
 // A lock that is held now is running; the history and the results may be newer, because they were read after
@@ -298,7 +298,7 @@ func TestChunksStandForTheirJobs(t *testing.T) {
 	done, bad, begun := chunk(source.Chunk{From: 1, Done: 64, Recorded: 64}), chunk(source.Chunk{From: 65, Done: 63, Failed: 1, Recorded: 64, Jobs: []source.ChunkJob{failed}}), chunk(source.Chunk{From: 129, Done: 4, Recorded: 4})
 	died := (&story{name: "#jobs-193-256", token: "x", host: "node2"}).brokenBy(9, "node1")
 	in := report.Input{Made: at(90), Results: []multilock.Result{done, bad, begun}, Events: append(died.events, source.CommittedEvent(done, at(60)))}
-	in.Held = []lockgroup.Holding{{Name: begun.Name, Sighting: multilock.Sighting{State: multilock.StateHeld, Record: source.Record{Token: "t"}}}}
+	in.Held = []lockgroup.Holding{{Name: begun.Name, Observation: multilock.Observation{State: multilock.StateHeld, Record: source.Record{Token: "t"}}}}
 	built := report.Build(in)
 	sum := built.Summary
 	require.Equal(t, []int{64 + 64 + 64 + 64, 64 + 63 + 4, 1, 60, 64}, []int{sum.Jobs, sum.Done, sum.Failed, sum.Running, sum.Other})

@@ -32,8 +32,8 @@ func FuzzReport(f *testing.F) {
 		in := report.Input{Made: noon, Events: read[source.Event](events), Results: read[multilock.Result](results)}
 		for _, e := range in.Events {
 			if e.Holder != nil {
-				h := lockgroup.Holding{Name: e.Name, Sighting: multilock.Sighting{State: multilock.StateHeld, Age: e.Held}}
-				h.Sighting.Record.Token, h.Sighting.Record.Holder, h.Sighting.Record.Prepared = e.Token, *e.Holder, e.Time
+				h := lockgroup.Holding{Name: e.Name, Observation: multilock.Observation{State: multilock.StateHeld, Age: e.Held}}
+				h.Observation.Record.Token, h.Observation.Record.Holder, h.Observation.Record.Prepared = e.Token, *e.Holder, e.Time
 				in.Held = append(in.Held, h)
 			}
 		}

@@ -82,7 +82,7 @@ func TestCurveOfAListThatGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	list.Result(r)
 	list.Held(r.Name, 0)
-	held := lockgroup.Holding{Name: r.Name, Sighting: multilock.Sighting{State: multilock.StateHeld, Record: source.Record{Token: "t"}}}
+	held := lockgroup.Holding{Name: r.Name, Observation: multilock.Observation{State: multilock.StateHeld, Record: source.Record{Token: "t"}}}
 	timeline := report.Build(report.Input{Made: at(10), Results: []multilock.Result{r}, Held: []lockgroup.Holding{held}, List: list})
 	require.Equal(t, []int{10, 10, 80}, []int{timeline.Summary.Done, timeline.Summary.Claimed, timeline.Summary.Pending})
 	page := pageOf(t, timeline)

@@ -56,8 +56,8 @@ func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
 	if err != nil {
 		return "", fmt.Errorf("boot id: %w", err)
 	}
-	verdict := filepath.Join(dir, "accel-"+strings.TrimSpace(string(bootID)))
-	switch known, _ := os.ReadFile(verdict); Accel(known) {
+	assessment := filepath.Join(dir, "accel-"+strings.TrimSpace(string(bootID)))
+	switch known, _ := os.ReadFile(assessment); Accel(known) {
 	case KVM, TCG:
 		return Accel(known), nil
 	}
@@ -68,7 +68,7 @@ func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	return accel, replaceFile(verdict, string(accel))
+	return accel, replaceFile(assessment, string(accel))
 }
 
 func tryKVM(ctx context.Context, kernel string) bool {

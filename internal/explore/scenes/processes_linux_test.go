@@ -80,7 +80,7 @@ func asksAProbe(a *explore.Actor) {
 	o, err := src.Observe(context.Background(), "lock", source.StalePolicy{Probe: gone})
 	for range 12 {
 		a.Sleep(exploreBeat / 2)
-		var seen source.Sighting
+		var seen source.Observation
 		if err == nil {
 			seen, err = o.Look(context.Background())
 		}

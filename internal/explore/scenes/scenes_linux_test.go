@@ -165,7 +165,7 @@ func draws(a *explore.Actor, lease source.Lease) {
 	}
 }
 
-// waits polls a few times for vacancy, as a barrier does. It must notice an actor that relies on the lock
+// waits polls a few times for an empty group, as a barrier does. It must notice an actor that relies on the lock
 // during the whole poll.
 func waits(a *explore.Actor) {
 	src, err := locks.Source(a)
@@ -176,10 +176,10 @@ func waits(a *explore.Actor) {
 	}
 	for range 4 {
 		held := believers(a.World())
-		vacant, err := src.Vacant(context.Background())
-		a.Note("vacant: %v %v", vacant, err)
+		empty, err := src.Empty(context.Background())
+		a.Note("empty: %v %v", empty, err)
 		for _, b := range held {
-			if vacant && err == nil && b.Believes() {
+			if empty && err == nil && b.Believes() {
 				a.World().Violate("barrier: nothing is held, and %s believes", b.Name)
 			}
 		}

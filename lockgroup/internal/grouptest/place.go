@@ -19,7 +19,7 @@ import (
 // which results exist; Place counts the calls.
 type Place struct {
 	Mu      sync.Mutex
-	held    map[string][]multilock.Sighting // what the next inspections return; the last one repeats
+	held    map[string][]multilock.Observation // what the next inspections return; the last one repeats
 	results map[string]multilock.Result
 	Left    map[string]bool // empty directories
 	Rev     int             // the revision of the results
@@ -35,7 +35,7 @@ var _ source.Group = (*Place)(nil)
 
 func NewPlace() *Place {
 	return &Place{
-		held: map[string][]multilock.Sighting{}, results: map[string]multilock.Result{}, Left: map[string]bool{},
+		held: map[string][]multilock.Observation{}, results: map[string]multilock.Result{}, Left: map[string]bool{},
 		asked: map[string]int{}, fail: map[string]error{},
 	}
 }
@@ -74,20 +74,20 @@ func (p *Place) Stall(d time.Duration) {
 	time.AfterFunc(d, func() { close(back) })
 }
 
-func (p *Place) Hold(name string, sightings ...multilock.Sighting) {
+func (p *Place) Hold(name string, observations ...multilock.Observation) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	p.held[name] = sightings
+	p.held[name] = observations
 }
 
 // take marks a free name as held, with the given observation.
-func (p *Place) take(name string, seen multilock.Sighting) bool {
+func (p *Place) take(name string, seen multilock.Observation) bool {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if len(p.held[name]) > 0 {
 		return false
 	}
-	p.held[name] = []multilock.Sighting{seen}
+	p.held[name] = []multilock.Observation{seen}
 	return true
 }
 
@@ -117,8 +117,8 @@ func (p *Place) IsHeld(name string) bool {
 	return len(p.held[name]) > 0
 }
 
-func (p *Place) Vacant(context.Context) (bool, error) {
-	err := p.Enter("vacant")
+func (p *Place) Empty(context.Context) (bool, error) {
+	err := p.Enter("empty")
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	return len(p.held)+len(p.Left) == 0, err
@@ -195,13 +195,13 @@ type observer struct {
 	name string
 }
 
-func (o *observer) Look(context.Context) (multilock.Sighting, error) {
+func (o *observer) Look(context.Context) (multilock.Observation, error) {
 	err := o.p.Enter("look")
 	o.p.Mu.Lock()
 	defer o.p.Mu.Unlock()
 	seen := o.p.held[o.name]
 	if len(seen) == 0 {
-		return multilock.Sighting{State: multilock.StateFree}, err
+		return multilock.Observation{State: multilock.StateFree}, err
 	}
 	if len(seen) > 1 {
 		o.p.held[o.name] = seen[1:]
@@ -225,14 +225,14 @@ func (o *observer) Force(context.Context) error { return errors.New("a barrier n
 func (o *observer) Close() error { return nil }
 
 // Seen is the observation of a lock held by a host, in a state.
-func Seen(state source.State, host string) multilock.Sighting {
-	s := multilock.Sighting{State: state, Why: "it is " + state.String(), Next: time.Second}
+func Seen(state source.State, host string) multilock.Observation {
+	s := multilock.Observation{State: state, Why: "it is " + state.String(), Next: time.Second}
 	s.Record.Token = "token of " + host
 	s.Record.Holder.Identity = process.Identity{Host: host, PID: 7}
 	return s
 }
 
-func Alive(host string) multilock.Sighting { return Seen(multilock.StateHeld, host) }
+func Alive(host string) multilock.Observation { return Seen(multilock.StateHeld, host) }
 
 func Succeeded(name string) multilock.Result { return multilock.Result{Name: name, Final: true} }
 

@@ -87,7 +87,7 @@ const justNow = 20 * time.Millisecond
 
 // Look implements source.Observer. It reuses the observation of an attempt just before, and sends
 // no request while there is no notification and the holder may be alive.
-func (c *Contender) Look(ctx context.Context) (source.Sighting, error) {
+func (c *Contender) Look(ctx context.Context) (source.Observation, error) {
 	fresh := c.fresh && c.Seen.at.Elapsed() < justNow+c.usual
 	c.fresh = false
 	if (fresh || c.News.Quiet()) && c.Seen.Lease != process.Gone {
@@ -96,7 +96,7 @@ func (c *Contender) Look(ctx context.Context) (source.Sighting, error) {
 		}
 	}
 	if err := c.ask(ctx); err != nil {
-		return source.Sighting{}, err
+		return source.Observation{}, err
 	}
 	return c.sight(ctx), nil
 }
@@ -104,7 +104,7 @@ func (c *Contender) Look(ctx context.Context) (source.Sighting, error) {
 // sight assesses the last observation for a contender. If the lock is held by an attempt of the
 // contender, it is reported as free, and the next Try takes it. If it is free but has an earlier
 // waiter, it is reported as held.
-func (c *Contender) sight(ctx context.Context) source.Sighting {
+func (c *Contender) sight(ctx context.Context) source.Observation {
 	switch {
 	case c.Seen.Held && c.Seen.Ours:
 		return c.Free()
@@ -116,7 +116,7 @@ func (c *Contender) sight(ctx context.Context) source.Sighting {
 
 // sightOf reports a free lock that the first waiter is about to acquire. If that waiter died on
 // this host, its ticket is removed; otherwise the ticket has to expire.
-func (c *Contender) sightOf(ctx context.Context, first Waiter) source.Sighting {
+func (c *Contender) sightOf(ctx context.Context, first Waiter) source.Observation {
 	c.Free()
 	r := first.Record
 	if r.Foreign == "" && r.Holder.Judge(c.self).Life == process.Gone {
@@ -127,5 +127,5 @@ func (c *Contender) sightOf(ctx context.Context, first Waiter) source.Sighting {
 	if first.Why != "" {
 		why = "it is free, and " + first.Why
 	}
-	return source.Sighting{State: source.StateHeld, Record: r, Age: source.Unknown, Silence: source.Unknown, Why: why, Next: Near}
+	return source.Observation{State: source.StateHeld, Record: r, Age: source.Unknown, Silence: source.Unknown, Why: why, Next: Near}
 }

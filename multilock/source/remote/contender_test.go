@@ -67,7 +67,7 @@ func dead(token string) remote.Seen {
 	return seen
 }
 
-func (s *server) look(t *testing.T) source.Sighting {
+func (s *server) look(t *testing.T) source.Observation {
 	seen, err := s.self.Look(t.Context())
 	require.NoError(t, err)
 	return seen

@@ -85,11 +85,11 @@ func (m Member) ReadResult(name string, read func() ([]byte, error)) (source.Res
 	return resultOf(name, text)
 }
 
-// Alike returns the promises that all sources on servers have in common.
-func (m Member) Alike() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(m.self),
-		source.PromiseOfJobs("in the lock's record"),
+// Alike returns the guarantees that all sources on servers have in common.
+func (m Member) Alike() []source.Guarantee {
+	return []source.Guarantee{
+		source.GuaranteeOfDeath(m.self),
+		source.GuaranteeOfJobs("in the lock's record"),
 		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder notices at its next heartbeat"),
 	}
 }

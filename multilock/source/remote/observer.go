@@ -83,9 +83,9 @@ func NewObserver(home Home, lock Lock, name string, policy source.StalePolicy) (
 }
 
 // Look implements source.Observer.
-func (o *Observer) Look(ctx context.Context) (source.Sighting, error) {
+func (o *Observer) Look(ctx context.Context) (source.Observation, error) {
 	if err := o.ask(ctx); err != nil {
-		return source.Sighting{}, err
+		return source.Observation{}, err
 	}
 	return o.sight(), nil
 }
@@ -114,7 +114,7 @@ func (o *Observer) note(start boottime.Instant, seen Seen) {
 		o.usual = took
 	}
 	if seen.Sign != o.Seen.Sign { // Break requires that the last look called the lock dead
-		o.Verdict = source.Verdict{}
+		o.Assessment = source.Assessment{}
 	}
 	o.Seen = seen
 	o.Seen.at = now
@@ -128,7 +128,7 @@ func (o *Observer) note(start boottime.Instant, seen Seen) {
 }
 
 // sight assesses the last observation, with the time that has passed since.
-func (o *Observer) sight() source.Sighting {
+func (o *Observer) sight() source.Observation {
 	if !o.Seen.Held {
 		return o.Free()
 	}
@@ -138,7 +138,7 @@ func (o *Observer) sight() source.Sighting {
 		silent := o.Record.TTL + o.Watch.Unchanged()
 		e.Silence, e.Unchanged, e.Watched = silent, silent, silent
 	}
-	seen := o.Conclude(e, func(e source.Evidence) source.Verdict { return Judge(e, o.Seen.OneClock) })
+	seen := o.Conclude(e, func(e source.Evidence) source.Assessment { return Judge(e, o.Seen.OneClock) })
 	seen.Age, seen.Silence = reported(goneOn(o.Seen.Age, since)), reported(seen.Silence)
 	return seen
 }
@@ -163,10 +163,10 @@ func reported(passed time.Duration) time.Duration {
 // Break implements source.Observer. It never breaks the lock of another holder, or of one that has
 // sent a heartbeat since.
 func (o *Observer) Break(ctx context.Context) error {
-	if o.Verdict.State != source.StateDead {
+	if o.Assessment.State != source.StateDead {
 		return source.ErrHeld
 	}
-	dead, why := o.Record, o.Verdict.Why
+	dead, why := o.Record, o.Assessment.Why
 	broken, err := o.remove(ctx, true)
 	if broken {
 		// A failure to write the history does not change the outcome.

@@ -111,8 +111,8 @@ func (t *Table) Names(ctx context.Context) ([]string, error) {
 	return t.names(ctx, "list the locks", lockKind)
 }
 
-// Vacant implements source.Group.
-func (t *Table) Vacant(ctx context.Context) (bool, error) {
+// Empty implements source.Group.
+func (t *Table) Empty(ctx context.Context) (bool, error) {
 	held, err := t.any(ctx, "ask whether the lock group is empty", lockKind)
 	return err == nil && !held, err
 }

@@ -16,13 +16,13 @@ type Sign struct {
 
 // Witness is the state of an observer of one lock, for embedding.
 type Witness struct {
-	Name    string
-	Record  source.Record      // of the last look; zero if the lock was free
-	Watch   source.Watch[Sign] // of the heartbeats
-	Verdict source.Verdict     // of the last look
-	self    process.Identity
-	maxAge  time.Duration
-	jobs    process.JobWatch
+	Name       string
+	Record     source.Record      // of the last look; zero if the lock was free
+	Watch      source.Watch[Sign] // of the heartbeats
+	Assessment source.Assessment  // of the last look
+	self       process.Identity
+	maxAge     time.Duration
+	jobs       process.JobWatch
 }
 
 // NewWitness returns a Witness without observations.
@@ -30,11 +30,11 @@ func NewWitness(self process.Identity, name string, policy source.StalePolicy) W
 	return Witness{Name: name, self: self, maxAge: policy.MaxAge}
 }
 
-// Free is the sighting of a lock that is free, or that an attempt of this contender holds: the next
+// Free is the observation of a lock that is free, or that an attempt of this contender holds: the next
 // Try takes it.
-func (w *Witness) Free() source.Sighting {
-	w.Record, w.Verdict, w.Watch = source.Record{}, source.Verdict{}, source.Watch[Sign]{}
-	return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "no process holds it"}
+func (w *Witness) Free() source.Observation {
+	w.Record, w.Assessment, w.Watch = source.Record{}, source.Assessment{}, source.Watch[Sign]{}
+	return source.Observation{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "no process holds it"}
 }
 
 // Evidence returns what this host knows of the holder, and the observed heartbeats. The caller adds
@@ -49,14 +49,14 @@ func (w *Witness) Evidence() source.Evidence {
 
 // Conclude assesses a held lock. Before it is called dead, the host is searched for processes of
 // its job.
-func (w *Witness) Conclude(e source.Evidence, judge func(source.Evidence) source.Verdict) source.Sighting {
-	if w.Verdict = judge(e); w.Verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
+func (w *Witness) Conclude(e source.Evidence, judge func(source.Evidence) source.Assessment) source.Observation {
+	if w.Assessment = judge(e); w.Assessment.State != source.StateHeld || e.Holder.Life == process.Gone {
 		if e.SearchJob(&w.jobs, w.self) {
-			w.Verdict = judge(e)
+			w.Assessment = judge(e)
 		}
 	}
-	return source.Sighting{
-		State: w.Verdict.State, Record: w.Record, Age: source.Unknown, Silence: e.Silence, Why: w.Verdict.Why, Next: w.Verdict.Next,
+	return source.Observation{
+		State: w.Assessment.State, Record: w.Record, Age: source.Unknown, Silence: e.Silence, Why: w.Assessment.Why, Next: w.Assessment.Next,
 	}
 }
 
@@ -74,9 +74,9 @@ const (
 // decides, unless one clock has dated everything: with servers that have separate clocks and fail
 // over to each other, the server's clock is only good for suspicion. A foreign record does not
 // identify the acquisition, so equal samples are no evidence.
-func Judge(e source.Evidence, oneClock bool) source.Verdict {
+func Judge(e source.Evidence, oneClock bool) source.Assessment {
 	if e.Record.Foreign != "" {
-		return source.Verdict{State: source.StateHeld, Why: e.Record.Foreign + "; only break --force can clear it", Next: Far}
+		return source.Assessment{State: source.StateHeld, Why: e.Record.Foreign + "; only break --force can clear it", Next: Far}
 	}
 	return e.Judge(source.Rules{Near: Near, Far: Far, OwnClock: !oneClock})
 }

@@ -119,12 +119,12 @@ func FailAt(n int, phase Phase, err error) Injector {
 	return at(n, phase, func() error { return err })
 }
 
-func at(n int, phase Phase, verdict func() error) Injector {
+func at(n int, phase Phase, assessment func() error) Injector {
 	return func(op Op) error {
 		if op.N != n || op.Phase != phase {
 			return nil
 		}
-		return verdict()
+		return assessment()
 	}
 }
 
@@ -248,15 +248,15 @@ func openFile(c call, f func() (vfs.File, error)) (vfs.File, error) {
 
 // reply converts an Injector's error into the caller's: it wraps bare error numbers as package vfs
 // does.
-func (c call) reply(verdict error) error {
-	if errors.Is(verdict, ErrPretend) {
+func (c call) reply(assessment error) error {
+	if errors.Is(assessment, ErrPretend) {
 		return nil
 	}
 	var number syscall.Errno
-	if errors.As(verdict, &number) || errors.Is(verdict, errOpens) {
-		return &fs.PathError{Op: c.kind, Path: c.real, Err: verdict}
+	if errors.As(assessment, &number) || errors.Is(assessment, errOpens) {
+		return &fs.PathError{Op: c.kind, Path: c.real, Err: assessment}
 	}
-	return verdict
+	return assessment
 }
 
 // number numbers the operation, and fixes the Injector for both phases.

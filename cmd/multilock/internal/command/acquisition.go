@@ -165,8 +165,8 @@ func (a acquisition) acquireBy(ctx context.Context, try, wait acquiring) (*multi
 	if !a.limit.Waits() {
 		lock, err := try(ctx, a.src.Locks, a.src.Place.Name, a.terms(a.opt))
 		var held *multilock.HeldError
-		if errors.As(err, &held) && a.isOurs(held.Sighting.Record) {
-			held.Sighting.Why += "; this command runs under that lock"
+		if errors.As(err, &held) && a.isOurs(held.Observation.Record) {
+			held.Observation.Why += "; this command runs under that lock"
 		}
 		return lock, a.src.IfLasting(err)
 	}

@@ -78,7 +78,7 @@ const evictionPoll = 100 * time.Millisecond
 
 // awaitEviction waits until the old holder has noticed: it trusts its lock for at most the TTL. A lock
 // without a heartbeat has no holder that could notice.
-func (o *breakOptions) awaitEviction(ctx context.Context, e *Env, src *place.Source, seen multilock.Sighting) error {
+func (o *breakOptions) awaitEviction(ctx context.Context, e *Env, src *place.Source, seen multilock.Observation) error {
 	if seen.Record.Heartbeat <= 0 || seen.State == multilock.StateDead {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (o *breakOptions) awaitEviction(ctx context.Context, e *Env, src *place.Sou
 var errEvicted = errors.New("the holder's TTL is over")
 
 // noteForced records a forced break. Break itself records other breaks.
-func noteForced(ctx context.Context, e *Env, src *place.Source, o *breakOptions, seen multilock.Sighting) {
+func noteForced(ctx context.Context, e *Env, src *place.Source, o *breakOptions, seen multilock.Observation) {
 	err := src.Note(ctx, source.Event{
 		Time: time.Now(), What: source.EventBroke, Name: o.Name, Token: seen.Record.Token, By: src.Self, User: o.User,
 		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
@@ -120,7 +120,7 @@ func noteForced(ctx context.Context, e *Env, src *place.Source, o *breakOptions,
 	}
 }
 
-func (o *breakOptions) tell(e *Env, broke bool, seen multilock.Sighting) error {
+func (o *breakOptions) tell(e *Env, broke bool, seen multilock.Observation) error {
 	switch {
 	case o.JSON:
 		return e.PrintJSON(breakReport{Broke: broke, Lock: show.LockOf(o.Name, seen)})

@@ -176,7 +176,7 @@ func tidy(ctx context.Context, src *place.Source, name string) error {
 	return multilock.ErrFree
 }
 
-func (r *cleanReport) add(name string, seen multilock.Sighting, err error) error {
+func (r *cleanReport) add(name string, seen multilock.Observation, err error) error {
 	switch {
 	case err == nil:
 		r.Broken = append(r.Broken, show.LockOf(name, seen))

@@ -242,7 +242,7 @@ func (o *cleanOptions) lock(ctx context.Context, src *place.Source, name string)
 func (o *cleanOptions) wouldForget(ctx context.Context, src *place.Source, name string) (bool, error) {
 	seen, err := multilock.Inspect(ctx, src.Locks, name, multilock.StalePolicy{MaxAge: o.maxAge.Value})
 	if err == nil && seen.State == multilock.StateHeld {
-		err = &multilock.HeldError{Name: name, Sighting: seen}
+		err = &multilock.HeldError{Name: name, Observation: seen}
 	}
 	return err == nil, err
 }

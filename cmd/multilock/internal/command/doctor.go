@@ -58,7 +58,7 @@ func (o *doctorOptions) read(*cli.Context) error {
 func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
 	sigs := console.CatchSignals()
 	defer sigs.Release()
-	report := DoctorReport{Base: o.Public(), Group: o.Group, Findings: []source.Finding{}, Promises: []promiseView{}, where: o.Public()}
+	report := DoctorReport{Base: o.Public(), Group: o.Group, Findings: []source.Finding{}, Guarantees: []guaranteeView{}, where: o.Public()}
 	err := report.examine(sigs.Until(ctx), e, o)
 	if errors.As(err, new(*console.SignalError)) {
 		return err
@@ -66,14 +66,14 @@ func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
 	if err != nil {
 		report.Findings = append(report.Findings, source.Unusable("source", show.Explain(err), ""))
 	}
-	verdict := report.verdict()
-	report.Exit = verdict.code
+	assessment := report.assessment()
+	report.Exit = assessment.code
 	if o.JSON {
-		return errors.Join(verdict.failure(), e.PrintJSON(report))
+		return errors.Join(assessment.failure(), e.PrintJSON(report))
 	}
-	err = report.print(e, o, verdict)
-	if verdict.code != console.ExitOK {
-		err = errors.Join(&console.ReportedError{Code: verdict.code}, err)
+	err = report.print(e, o, assessment)
+	if assessment.code != console.ExitOK {
+		err = errors.Join(&console.ReportedError{Code: assessment.code}, err)
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 	if err != nil {
 		return err
 	}
-	r.where, r.Host, r.Promises = src.Where(), src.Self.Host, promisesOf(src.Locks)
+	r.where, r.Host, r.Guarantees = src.Where(), src.Self.Host, guaranteesOf(src.Locks)
 	r.joinable = src.Require("", joinNeeds...) == nil
 	spec := jointest.Spec{Locks: src.Locks, Name: "doctor", User: src.Place.User, Command: "multilock doctor"}
 	if err := r.examineAlone(limited, spec); err != nil {
@@ -148,31 +148,31 @@ func (r *DoctorReport) examineAlone(ctx context.Context, spec jointest.Spec) err
 
 // DoctorReport is the output of "doctor --json".
 type DoctorReport struct {
-	Base     string           `json:"base"`
-	Group    string           `json:"group"`
-	Host     string           `json:"host"`
-	Findings []source.Finding `json:"findings"`
-	Join     *jointest.Report `json:"join,omitempty"`
-	Promises []promiseView    `json:"guarantees"`
-	Exit     int              `json:"exit"`
+	Base       string           `json:"base"`
+	Group      string           `json:"group"`
+	Host       string           `json:"host"`
+	Findings   []source.Finding `json:"findings"`
+	Join       *jointest.Report `json:"join,omitempty"`
+	Guarantees []guaranteeView  `json:"guarantees"`
+	Exit       int              `json:"exit"`
 
 	where    string
 	joinable bool // other hosts can take part in a test
 	unshown  bool // locks could not be tested between hosts, or the test was inconclusive
 }
 
-// promiseView is a guarantee in the output of --json. Kept is null if it is not known.
-type promiseView struct {
+// guaranteeView is a guarantee in the output of --json. Kept is null if it is not known.
+type guaranteeView struct {
 	Trait source.Trait `json:"trait"`
 	Kept  *bool        `json:"kept"`
 	Why   string       `json:"why,omitempty"`
 }
 
-func promisesOf(locks multilock.Source) []promiseView {
-	views := []promiseView{}
+func guaranteesOf(locks multilock.Source) []guaranteeView {
+	views := []guaranteeView{}
 	for _, trait := range source.Traits() {
-		v := promiseView{Trait: trait}
-		if p, ok := source.PromiseOf(locks, trait); ok {
+		v := guaranteeView{Trait: trait}
+		if p, ok := source.GuaranteeOf(locks, trait); ok {
 			v.Kept, v.Why = &p.Kept, p.Why
 		}
 		views = append(views, v)

@@ -12,22 +12,22 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// verdict is the assessment at the top of doctor's report.
-type verdict struct {
+// assessment is the assessment at the top of doctor's report.
+type assessment struct {
 	code  int
 	text  string
 	shown int // index of the finding that is in the text, or -1
 }
 
 // failure returns the error for a caller that does not read the report.
-func (v verdict) failure() error {
+func (v assessment) failure() error {
 	if v.code == console.ExitOK {
 		return nil
 	}
 	return &console.CodedError{Code: v.code, Text: v.text}
 }
 
-func (r *DoctorReport) verdict() verdict {
+func (r *DoctorReport) assessment() assessment {
 	if i := slices.IndexFunc(r.Findings, isUnusable); i >= 0 {
 		f := r.Findings[i]
 		text := "Locks do not work here: "
@@ -37,7 +37,7 @@ func (r *DoctorReport) verdict() verdict {
 		case r.Join != nil:
 			text = "Do not use locks here: "
 		}
-		return verdict{console.ExitFailure, text + f.Text, i}
+		return assessment{console.ExitFailure, text + f.Text, i}
 	}
 	between := r.between()
 	warnings, last := 0, 0
@@ -48,13 +48,13 @@ func (r *DoctorReport) verdict() verdict {
 	}
 	switch {
 	case warnings == 1:
-		return verdict{console.ExitNotDone, "Locks work here" + between + ", with a warning: " + r.Findings[last].Text, last}
+		return assessment{console.ExitNotDone, "Locks work here" + between + ", with a warning: " + r.Findings[last].Text, last}
 	case warnings > 1:
-		return verdict{console.ExitNotDone, fmt.Sprintf("Locks work here%s, with %d warnings.", between, warnings), -1}
+		return assessment{console.ExitNotDone, fmt.Sprintf("Locks work here%s, with %d warnings.", between, warnings), -1}
 	case between == "":
-		return verdict{console.ExitOK, "Locks work here, as far as one host can test.", -1}
+		return assessment{console.ExitOK, "Locks work here, as far as one host can test.", -1}
 	}
-	return verdict{console.ExitOK, "Locks are safe here" + between + ".", -1}
+	return assessment{console.ExitOK, "Locks are safe here" + between + ".", -1}
 }
 
 // between names the hosts that tested locks together, "" if this host was alone.
@@ -81,8 +81,8 @@ var severities = []struct {
 	word string
 }{{source.SeverityUnusable, "critical"}, {source.SeverityWarning, "warning"}, {source.SeverityFine, "ok"}}
 
-// print prints the verdict, then the findings, then the advice.
-func (r *DoctorReport) print(e *Env, o *doctorOptions, v verdict) error {
+// print prints the assessment, then the findings, then the advice.
+func (r *DoctorReport) print(e *Env, o *doctorOptions, v assessment) error {
 	if o.Quiet && v.code == console.ExitOK {
 		return nil
 	}
@@ -134,7 +134,7 @@ var traitWords = map[source.Trait]string{
 
 func (r *DoctorReport) guarantees(verbose bool) string {
 	var b strings.Builder
-	for _, p := range r.Promises {
+	for _, p := range r.Guarantees {
 		kept := "?"
 		if p.Kept != nil {
 			kept = map[bool]string{true: "yes", false: "no"}[*p.Kept]

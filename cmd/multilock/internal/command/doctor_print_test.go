@@ -11,7 +11,7 @@ import (
 )
 
 // The first sentence says whether to use locks here, and which hosts tested them.
-func TestVerdicts(t *testing.T) {
+func TestAssessments(t *testing.T) {
 	t.Parallel()
 	met := func(hosts ...string) *jointest.Report {
 		r := &jointest.Report{}
@@ -38,6 +38,6 @@ func TestVerdicts(t *testing.T) {
 		"Do not use locks here: two hosts held one lock":               {DoctorReport{Host: "a", Join: met("b"), Findings: []source.Finding{harm, soft}}, console.ExitFailure, 0},
 		"Locks were not tested between hosts: two hosts held one lock": {DoctorReport{Join: met(), unshown: true, Findings: []source.Finding{harm}}, console.ExitFailure, 0},
 	} {
-		require.Equal(t, verdict{c.code, want, c.shown}, c.report.verdict())
+		require.Equal(t, assessment{c.code, want, c.shown}, c.report.assessment())
 	}
 }

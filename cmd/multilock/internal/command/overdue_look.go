@@ -35,7 +35,7 @@ type watcher struct {
 	mu      sync.Mutex // guards done and missing while results are read
 	missing []string   // descriptions of what could not be read
 	// held are the locks of jobs whose first run has not ended, by name.
-	held map[string]multilock.Sighting
+	held map[string]multilock.Observation
 }
 
 // misses records what could not be read.
@@ -120,12 +120,12 @@ func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 		_, chunk := joblist.ParseChunkName(name)
 		return chunk || slices.Contains(names, name) == all
 	})
-	seen := make([]multilock.Sighting, len(held))
+	seen := make([]multilock.Observation, len(held))
 	show.InParallel(len(held), func(i int) {
 		// If it fails, the lock counts as free.
 		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.StalePolicy{})
 	})
-	w.held = map[string]multilock.Sighting{}
+	w.held = map[string]multilock.Observation{}
 	for i, name := range held {
 		switch {
 		case seen[i].State == multilock.StateFree:

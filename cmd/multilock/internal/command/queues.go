@@ -58,11 +58,11 @@ func (r *cleanReport) clearQueue(ctx context.Context, src source.Queueing, name 
 		err = errors.Join(err, r.addTicket(name, tickets[i], seen, failed))
 		return nil
 	})
-	_, failed := queue.Vacant(ctx) // this removes an empty queue
+	_, failed := queue.Empty(ctx) // this removes an empty queue
 	return errors.Join(err, failed)
 }
 
-func (r *cleanReport) addTicket(queue, ticket string, seen multilock.Sighting, err error) error {
+func (r *cleanReport) addTicket(queue, ticket string, seen multilock.Observation, err error) error {
 	switch {
 	case err == nil:
 		l := show.LockOf(ticket, seen)

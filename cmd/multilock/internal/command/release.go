@@ -70,7 +70,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 }
 
 // release releases the lock with the token. A shareable lock may have it as a reader's token.
-func (o *releaseOptions) release(ctx context.Context, src *place.Source) (multilock.Sighting, error) {
+func (o *releaseOptions) release(ctx context.Context, src *place.Source) (multilock.Observation, error) {
 	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.BreakOptions{Token: o.token, Alive: true})
 	if !multilock.Shareable(o.Name) || !errors.Is(err, multilock.ErrFree) && !errors.Is(err, multilock.ErrHeld) {
 		return seen, err

@@ -81,7 +81,7 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 	if err != nil {
 		return err
 	}
-	seen := make([]multilock.Sighting, len(names))
+	seen := make([]multilock.Observation, len(names))
 	errs := make([]error, len(names))
 	show.InParallel(len(names), func(i int) { seen[i], errs[i] = multilock.Inspect(ctx, src, names[i], multilock.StalePolicy{}) })
 	for i, name := range names {
@@ -89,7 +89,7 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 		case errs[i] != nil:
 			in.Missing = append(in.Missing, fmt.Sprintf("lock %q could not be looked at: %v", name, errs[i]))
 		case seen[i].State != multilock.StateFree && !seen[i].Orphan:
-			in.Held = append(in.Held, lockgroup.Holding{Name: name, Sighting: seen[i]})
+			in.Held = append(in.Held, lockgroup.Holding{Name: name, Observation: seen[i]})
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
 	open := report.Unended(in.Events)
 	for _, h := range in.Held {
-		delete(open, [2]string{h.Name, h.Sighting.Record.Token})
+		delete(open, [2]string{h.Name, h.Observation.Record.Token})
 	}
 	if len(open) == 0 {
 		return nil
@@ -137,8 +137,8 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 		in.Missing = append(in.Missing, console.Line(err.Error()))
 	}
 	for _, h := range in.Held {
-		if h.Sighting.State != multilock.StateDead {
-			list.Held(h.Name, h.Sighting.Age)
+		if h.Observation.State != multilock.StateDead {
+			list.Held(h.Name, h.Observation.Age)
 		}
 	}
 	var unlisted, troubled atomic.Int64

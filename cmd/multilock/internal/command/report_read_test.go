@@ -40,7 +40,7 @@ func TestVeryManyResults(t *testing.T) {
 		l.names = append(l.names, fmt.Sprint("job", n))
 	}
 	in := report.Input{
-		Made: time.Now(), Held: []lockgroup.Holding{{Name: "job8", Sighting: multilock.Sighting{State: multilock.StateHeld}}},
+		Made: time.Now(), Held: []lockgroup.Holding{{Name: "job8", Observation: multilock.Observation{State: multilock.StateHeld}}},
 		Events: []source.Event{{What: source.EventRefused, Name: "job9"}},
 	}
 	require.NoError(t, readRecorded(t.Context(), l, time.Time{}, &in))

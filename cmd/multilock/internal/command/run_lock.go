@@ -137,7 +137,7 @@ func (q *request) hold(ctx context.Context, s surroundings, a acquisition) (held
 	}
 	var refused *multilock.HeldError
 	if q.locking.failAfter.Given && errors.As(err, &refused) {
-		count, counted := q.countRefusal(ctx, s.src, refused.Sighting)
+		count, counted := q.countRefusal(ctx, s.src, refused.Observation)
 		if counted != nil {
 			s.env.Say("--fail-after could not be counted: %v", counted)
 		}
@@ -156,7 +156,7 @@ const refusalMemory = 90 * 24 * time.Hour
 
 // countRefusal records a failed acquisition, and returns how often in a row this host found the same holder.
 // Healthy runs change the holder; a holder that stays has probably hung.
-func (q *request) countRefusal(ctx context.Context, src *place.Source, seen multilock.Sighting) (int, error) {
+func (q *request) countRefusal(ctx context.Context, src *place.Source, seen multilock.Observation) (int, error) {
 	event := source.Event{
 		Time: time.Now(), What: source.EventRefused, Name: q.Name, Token: seen.Record.Token, By: src.Self,
 		User: q.User, Command: q.job.shown, Holder: &seen.Record.Holder, Why: seen.Why,

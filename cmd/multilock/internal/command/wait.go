@@ -76,7 +76,7 @@ func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptio
 		takeover = max(takeover, 1) // 0 means the default
 	}
 	died := func(h lockgroup.Holding) {
-		if l := show.LockOf(h.Name, h.Sighting); o.forResults() && !o.JSON && !o.Quiet {
+		if l := show.LockOf(h.Name, h.Observation); o.forResults() && !o.JSON && !o.Quiet {
 			e.Say("%s died, run by %s (%s); waiting for another host to take it over", show.Subject(l.Name), l.Holder(), l.Why)
 		}
 	}

@@ -145,7 +145,7 @@ func Short(d time.Duration) string {
 }
 
 // HeldBy describes a lock's holder, since when it holds the lock, and why it counts as alive.
-func HeldBy(s source.Sighting) string {
+func HeldBy(s source.Observation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
 	if s.Age != source.Unknown {

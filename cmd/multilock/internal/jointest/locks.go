@@ -44,7 +44,7 @@ func (h *host) options(command string) multilock.Options {
 	return multilock.Options{TTL: h.ttl, User: h.User, Command: command}
 }
 
-func (h *host) inspect(ctx context.Context, name string) (multilock.Sighting, error) {
+func (h *host) inspect(ctx context.Context, name string) (multilock.Observation, error) {
 	return multilock.Inspect(ctx, h.Locks, name, multilock.StalePolicy{})
 }
 
@@ -127,7 +127,7 @@ func (h *host) contend(ctx context.Context) error {
 	var held *multilock.HeldError
 	if errors.As(err, &held) {
 		for _, p := range h.peers {
-			if held.Sighting.State == multilock.StateHeld && p.record.Holder.Identity == held.Sighting.Record.Holder.Identity {
+			if held.Observation.State == multilock.StateHeld && p.record.Holder.Identity == held.Observation.Record.Holder.Identity {
 				p.Refused++
 			}
 		}
@@ -190,7 +190,7 @@ func (h *host) lost(lost *multilock.LostError) error {
 // a cache, so it inspects several times.
 func (h *host) check(ctx context.Context, lock *multilock.Lock) error {
 	own := lock.Record()
-	var seen multilock.Sighting
+	var seen multilock.Observation
 	for n := range 3 {
 		var err error
 		if n > 0 {

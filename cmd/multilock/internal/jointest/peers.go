@@ -102,7 +102,7 @@ func (h *host) follow(ctx context.Context, p *peer, names []string) error {
 }
 
 // meet records the holder of a presence lock. It returns false if the holder is unreadable, or already known.
-func (h *host) meet(p *peer, seen multilock.Sighting) bool {
+func (h *host) meet(p *peer, seen multilock.Observation) bool {
 	if seen.Record.Foreign != "" || seen.Record.Token == "" {
 		f := source.Warning("join", "a participant cannot be identified: "+seen.Record.Name+": "+seen.Why,
 			"run doctor on all hosts as users that can read each other's files, with the umask of your jobs")
@@ -123,7 +123,7 @@ func (h *host) meet(p *peer, seen multilock.Sighting) bool {
 }
 
 // noteBeat measures how late this host sees a peer's heartbeats.
-func (h *host) noteBeat(p *peer, seen multilock.Sighting) {
+func (h *host) noteBeat(p *peer, seen multilock.Observation) {
 	now, last := time.Now(), seen.Age-seen.Silence
 	switch {
 	case seen.Age == source.Unknown || seen.Silence == source.Unknown || seen.Record.Heartbeat == 0:
@@ -161,7 +161,7 @@ func (h *host) readMarks(ctx context.Context, p *peer, names []string) error {
 
 // inspectOf inspects a lock of a peer. If the last list lacked a lock that existed then, the list came from a
 // cache, and its age was at least the lock's age at that time.
-func (h *host) inspectOf(ctx context.Context, p *peer, name string) (multilock.Sighting, error) {
+func (h *host) inspectOf(ctx context.Context, p *peer, name string) (multilock.Observation, error) {
 	seen, err := h.inspect(ctx, name)
 	if err == nil && seen.State == multilock.StateHeld && seen.Age != source.Unknown && !h.asked.IsZero() && !slices.Contains(h.listed, name) {
 		p.Stale = max(p.Stale, (seen.Age - time.Since(h.asked)).Seconds())

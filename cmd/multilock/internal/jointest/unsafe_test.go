@@ -211,7 +211,7 @@ type remembered struct {
 	remembering
 }
 
-func (o remembered) Look(ctx context.Context) (source.Sighting, error) {
+func (o remembered) Look(ctx context.Context) (source.Observation, error) {
 	seen, err := o.Observer.Look(ctx)
 	if err == nil && seen.State == source.StateHeld && seen.Record.Holder.Host != o.self {
 		if _, known := o.given[seen.Record.Token]; !known {

@@ -199,8 +199,8 @@ func (s *Source) Require(command string, traits ...source.Trait) error {
 // Lacking returns an error for a missing capability, with the source's reason if it has one.
 func (s *Source) Lacking(command string, trait source.Trait) error {
 	why := ""
-	if promise, ok := source.PromiseOf(s.Locks, trait); ok && !promise.Kept {
-		why = " (" + promise.Why + ")"
+	if guarantee, ok := source.GuaranteeOf(s.Locks, trait); ok && !guarantee.Kept {
+		why = " (" + guarantee.Why + ")"
 	}
 	return &console.UsageError{Command: command, Err: fmt.Errorf("this source %s%s, and that is needed here; see what it can do: %s",
 		lack(trait), why, s.Place.Command("doctor"))}

@@ -55,7 +55,7 @@ func otherErrors(err error) []string {
 }
 
 func explainHeld(err error, held *multilock.HeldError) string {
-	text := describe(held.Name, held.Sighting)
+	text := describe(held.Name, held.Observation)
 	var (
 		stopped *console.SignalError
 		coded   *console.CodedError
@@ -67,17 +67,17 @@ func explainHeld(err error, held *multilock.HeldError) string {
 		text = coded.Text + ": " + text
 	}
 	var located *place.LocatedError
-	token := held.Sighting.Record.Token
+	token := held.Observation.Record.Token
 	starved := coded != nil && coded.Code == console.ExitStarved
-	if token == "" || !starved && !missedHeartbeat(held.Sighting) || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
+	if token == "" || !starved && !missedHeartbeat(held.Observation) || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
 		return text // Why explains what can clear the lock
 	}
-	return text + "; " + breakRisk(held.Sighting.Record) + ", clear it with: " + located.Place.Clearing(held.Name, token)
+	return text + "; " + breakRisk(held.Observation.Record) + ", clear it with: " + located.Place.Clearing(held.Name, token)
 }
 
 // missedHeartbeat reports whether the holder has missed a heartbeat or never sends any. Breaking the
 // lock of a healthy holder would let two jobs run at once.
-func missedHeartbeat(s multilock.Sighting) bool {
+func missedHeartbeat(s multilock.Observation) bool {
 	return s.State == multilock.StateSuspect || s.Record.Heartbeat == 0 || s.Silence > 2*s.Record.Heartbeat
 }
 
@@ -94,7 +94,7 @@ func Refusal(err error, text string, exit int) console.Message {
 	m := console.Message{Level: "error", Message: text, Exit: &exit}
 	var held *multilock.HeldError
 	if errors.As(err, &held) {
-		m.Lock = LockOf(held.Name, held.Sighting)
+		m.Lock = LockOf(held.Name, held.Observation)
 	}
 	return m
 }

@@ -41,7 +41,7 @@ type Lock struct {
 }
 
 // LockOf makes the JSON form of an inspected lock.
-func LockOf(name string, s multilock.Sighting) Lock {
+func LockOf(name string, s multilock.Observation) Lock {
 	r := s.Record
 	return Lock{
 		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
@@ -60,7 +60,7 @@ func (l Lock) HeldFor() time.Duration {
 
 // expires returns the time until a holder may count as dead if it sends no more heartbeats. A holder that is
 // still held after that has a live job.
-func expires(s multilock.Sighting, policy multilock.StalePolicy) *float64 {
+func expires(s multilock.Observation, policy multilock.StalePolicy) *float64 {
 	limit := max(s.Record.TTL, policy.MaxAge)
 	switch left := limit - s.Silence; {
 	case s.State == multilock.StateFree, s.State == multilock.StateHeld && left <= 0:
@@ -104,7 +104,7 @@ func seconds(d time.Duration) *float64 {
 }
 
 // describe describes the lock's holder, and why it counts as alive.
-func describe(name string, s multilock.Sighting) string {
+func describe(name string, s multilock.Observation) string {
 	return fmt.Sprintf("lock %q is %s", name, console.HeldBy(s))
 }
 
@@ -119,7 +119,7 @@ func (l Lock) Holder() string {
 func Holdings(holdings []lockgroup.Holding) []Lock {
 	views := []Lock{}
 	for _, h := range holdings {
-		views = append(views, LockOf(h.Name, h.Sighting))
+		views = append(views, LockOf(h.Name, h.Observation))
 	}
 	return views
 }

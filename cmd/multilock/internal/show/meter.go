@@ -37,7 +37,7 @@ func waitDetails(p lockgroup.Progress) string {
 	text := fmt.Sprintf("%d held", len(p.Held))
 	if len(p.Held) > 0 {
 		first := p.Held[0]
-		text += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Sighting.Record.Holder.Host)
+		text += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Observation.Record.Holder.Host)
 	}
 	return console.Harmless(text + Some(p.Failed, "failed") + Some(p.Crashed, "died"))
 }

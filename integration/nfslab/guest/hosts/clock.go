@@ -62,8 +62,8 @@ func clockFilter() []unix.SockFilter {
 	equal := func(value uint32, then, otherwise uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: then, Jf: otherwise, K: value}
 	}
-	end := func(verdict uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: verdict}
+	end := func(assessment uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: assessment}
 	}
 	return []unix.SockFilter{
 		load(arch),

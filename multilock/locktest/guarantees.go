@@ -6,18 +6,18 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// testPromises compares what a source declares with the list of capabilities.
-func testPromises(p *place) {
+// testGuarantees compares what a source declares with the list of capabilities.
+func testGuarantees(p *place) {
 	src, ok := p.open().(source.Describer)
 	if !ok {
 		p.Skip("the source does not describe itself")
 	}
 	kept := map[source.Trait]bool{}
-	for _, promise := range src.Promises() {
-		require.Contains(p, source.Traits(), promise.Trait)
-		require.NotContains(p, kept, promise.Trait, "it is promised twice")
-		require.NotEmpty(p, promise.Why, promise.Trait)
-		kept[promise.Trait] = promise.Kept
+	for _, guarantee := range src.Guarantees() {
+		require.Contains(p, source.Traits(), guarantee.Trait)
+		require.NotContains(p, kept, guarantee.Trait, "it is guaranteed twice")
+		require.NotEmpty(p, guarantee.Why, guarantee.Trait)
+		kept[guarantee.Trait] = guarantee.Kept
 	}
 	require.Len(p, kept, len(source.Traits()), "something is not told of: %v", kept)
 	for trait, able := range map[source.Trait]bool{
@@ -27,7 +27,7 @@ func testPromises(p *place) {
 		source.TraitOneClock:     is[source.Timekeeper](src),
 		source.TraitCheapBarrier: is[source.Group](src),
 	} {
-		require.True(p, able || !kept[trait], "%s is promised, and there is no method for it", trait)
+		require.True(p, able || !kept[trait], "%s is guaranteed, and there is no method for it", trait)
 	}
 	require.Equal(p, p.fixture.Fences, kept[source.TraitFenceNumbers])
 	require.Equal(p, p.fixture.Marks, kept[source.TraitJobMark])

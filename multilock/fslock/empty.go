@@ -12,15 +12,15 @@ import (
 
 var _ source.Group = (*Source)(nil)
 
-// Vacant implements source.Group: it removes the group's directory, which only succeeds if it is empty.
+// Empty implements source.Group: it removes the group's directory, which only succeeds if it is empty.
 // That is one request that no cache can answer, and the next acquisition makes the directory again.
 //
-// If the user may not remove it, or may not write at all, it is listed instead: see listedVacant.
-func (s *Source) Vacant(ctx context.Context) (bool, error) {
+// If the user may not remove it, or may not write at all, it is listed instead: see listedEmpty.
+func (s *Source) Empty(ctx context.Context) (bool, error) {
 	for range shareddir.Rounds() {
-		vacant, err := s.vacate(ctx)
+		empty, err := s.vacate(ctx)
 		if !errors.Is(err, groupfiles.ErrAgain) {
-			return vacant, err
+			return empty, err
 		}
 	}
 	return false, opError("ask whether the lock group is empty", "", errors.New("it does not hold still"))
@@ -38,9 +38,9 @@ func (s *Source) vacate(ctx context.Context) (bool, error) {
 	case is(err, syscall.ENOENT):
 		return s.confirmAbsence(ctx)
 	case forbidden(err), is(err, syscall.EROFS):
-		return s.listedVacant(ctx)
+		return s.listedEmpty(ctx)
 	default:
-		return false, s.vacantError(err)
+		return false, s.emptyError(err)
 	}
 }
 
@@ -52,9 +52,9 @@ func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	case is(err, syscall.EEXIST):
 		return false, groupfiles.ErrAgain // the cached answer was wrong, and is corrected now
 	case forbidden(err), is(err, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
-		return s.listedVacant(ctx)
+		return s.listedEmpty(ctx)
 	case err != nil:
-		return false, s.vacantError(err)
+		return false, s.emptyError(err)
 	}
 	switch err := s.removeGroupDir(); {
 	case err == nil, is(err, syscall.ENOENT): // another barrier also removes an empty group
@@ -63,16 +63,16 @@ func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	case notEmpty(err):
 		return false, nil
 	case forbidden(err):
-		return s.listedVacant(ctx)
+		return s.listedEmpty(ctx)
 	default:
-		return false, s.vacantError(err)
+		return false, s.emptyError(err)
 	}
 }
 
-// listedVacant works with read permission alone. Names fetches the directory's attributes first, which makes
+// listedEmpty works with read permission alone. Names fetches the directory's attributes first, which makes
 // an NFS client drop an outdated listing. An empty listing is the reply to one request and shows one
 // instant; only a longer listing can miss a lock between its requests.
-func (s *Source) listedVacant(ctx context.Context) (bool, error) {
+func (s *Source) listedEmpty(ctx context.Context) (bool, error) {
 	names, err := s.Names(ctx)
 	return err == nil && len(names) == 0, err
 }
@@ -96,7 +96,7 @@ func (s *Source) Tidy(_ context.Context, name string) error {
 	return opError("remove the empty directory of a lock", name, err)
 }
 
-func (s *Source) vacantError(err error) error {
+func (s *Source) emptyError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
 		return s.groupError(err)
 	}

@@ -21,18 +21,18 @@ import (
 )
 
 // Rule: barrier
-func TestVacant(t *testing.T) {
+func TestEmpty(t *testing.T) {
 	base := fresh(t)
 	src, rival := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
-	requireVacant(t, src, true)
+	requireEmpty(t, src, true)
 	a, b := acquire(t, rival, "a", multilock.Options{}), acquire(t, src, "b", multilock.Options{})
-	requireVacant(t, src, false)
+	requireEmpty(t, src, false)
 	require.NoError(t, a.Release(t.Context()))
-	requireVacant(t, src, false)
+	requireEmpty(t, src, false)
 	require.NoError(t, b.Release(t.Context()))
-	requireVacant(t, src, true)
+	requireEmpty(t, src, true)
 	require.NoDirExists(t, filepath.Join(base, fslock.DefaultGroup))
-	requireVacant(t, src, true)
+	requireEmpty(t, src, true)
 }
 
 // A barrier removes the group's directory while others have it open. They find the new one, and none gets
@@ -51,74 +51,74 @@ func openGroupSurvives(t *testing.T, opt fslock.Options) {
 		release(acquire(t, src, "a", multilock.Options{}))
 		o := observe(t, src, "b", source.StalePolicy{})
 		require.Equal(t, source.StateFree, look(t, o).State)
-		requireVacant(t, barrier, true)
+		requireEmpty(t, barrier, true)
 
 		held := acquire(t, other, "b", multilock.Options{})
 		require.Equal(t, source.StateHeld, look(t, o).State)
 		names, err := src.Names(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"b"}, names)
-		requireVacant(t, src, false)
+		requireEmpty(t, src, false)
 		_, err = multilock.TryAcquire(t.Context(), src, "b", multilock.Options{})
 		require.ErrorIs(t, err, source.ErrHeld)
 		release(held)
-		requireVacant(t, barrier, true)
+		requireEmpty(t, barrier, true)
 	}
 }
 
-// Vacant lists the group if the user may not write.
+// Empty lists the group if the user may not write.
 // Rule: barrier
-func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
+func TestEmptyForThoseWhoMayOnlyRead(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY} {
 		t.Run(errno.Error(), func(t *testing.T) {
 			base, faulty := fresh(t), sharedFS()
 			src := open(t, fslock.Options{Base: base, FS: faulty})
 			writer := open(t, fslock.Options{Base: base})
 			faulty.Inject(faultfs.Chain(denying("rmdir", errno, -1), denying("mkdir", errno, -1)))
-			requireVacant(t, src, true)
+			requireEmpty(t, src, true)
 			held := acquire(t, writer, "a", multilock.Options{})
-			requireVacant(t, src, false)
+			requireEmpty(t, src, false)
 			require.NoError(t, held.Release(t.Context()))
-			requireVacant(t, src, true)
+			requireEmpty(t, src, true)
 			require.DirExists(t, filepath.Join(base, fslock.DefaultGroup))
-			requireVacant(t, writer, true)
-			requireVacant(t, src, true)
+			requireEmpty(t, writer, true)
+			requireEmpty(t, src, true)
 		})
 	}
 }
 
 // On a full disk a missing group is still reported as empty.
 // Rule: barrier
-func TestVacantOnAFullDisk(t *testing.T) {
+func TestEmptyOnAFullDisk(t *testing.T) {
 	faulty := sharedFS()
 	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
 	faulty.Inject(denying("mkdir", syscall.ENOSPC, -1))
-	requireVacant(t, src, true)
+	requireEmpty(t, src, true)
 }
 
 // Another barrier may remove the group that this one has just made.
 // Rule: barrier
-func TestVacantBesideAnotherBarrier(t *testing.T) {
+func TestEmptyBesideAnotherBarrier(t *testing.T) {
 	faulty := sharedFS()
 	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
 	faulty.Inject(denying("rmdir", syscall.ENOENT, 2))
-	requireVacant(t, src, true)
+	requireEmpty(t, src, true)
 }
 
 // Rule: barrier
-func TestVacantErrors(t *testing.T) {
+func TestEmptyErrors(t *testing.T) {
 	base, faulty := fresh(t), sharedFS()
 	src := open(t, fslock.Options{Base: base, FS: faulty})
 	for _, kind := range []string{"rmdir", "mkdir"} {
 		faulty.Inject(denying(kind, syscall.EIO, 1))
-		_, err := src.Vacant(t.Context())
+		_, err := src.Empty(t.Context())
 		require.ErrorIs(t, err, syscall.EIO)
 		require.ErrorAs(t, err, new(*source.OpError))
 		faulty.Inject(nil)
-		requireVacant(t, src, true)
+		requireEmpty(t, src, true)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup), nil, 0o666))
-	_, err := src.Vacant(t.Context())
+	_, err := src.Empty(t.Context())
 	require.ErrorIs(t, err, source.ErrInvalid)
 }
 
@@ -170,7 +170,7 @@ func TestBarriersAndContendersInOneGroup(t *testing.T) {
 			barriers.Wait()
 			require.Positive(t, g.passes.Load())
 			require.Positive(t, g.refusals.Load())
-			t.Logf("%d questions found the group vacant, %d did not", g.passes.Load(), g.refusals.Load())
+			t.Logf("%d questions found the group empty, %d did not", g.passes.Load(), g.refusals.Load())
 		})
 	}
 }
@@ -205,16 +205,16 @@ func (g *busyGroup) askOften() {
 	defer src.Close()
 	for !g.over.Load() && !g.t.Failed() {
 		ended, begun := g.ended.Load(), g.begun.Load()
-		vacant, err := src.Vacant(context.Background())
+		empty, err := src.Empty(context.Background())
 		time.Sleep(100 * time.Microsecond) // without a pause it would starve the contenders
 		g.check(err)
-		if !vacant {
+		if !empty {
 			g.refusals.Add(1)
 			continue
 		}
 		g.passes.Add(1)
 		if held := begun - ended; held > 0 && g.ended.Load() == ended {
-			g.t.Errorf("the group is vacant, though %d held a lock before and nobody has released one since", held)
+			g.t.Errorf("the group is empty, though %d held a lock before and nobody has released one since", held)
 		}
 	}
 }

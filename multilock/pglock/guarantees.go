@@ -14,8 +14,8 @@ var (
 	_ source.Examiner  = (*Source)(nil)
 )
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
 	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a heartbeat that the server has committed; an asynchronous standby may lack it when promoted"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when its whole TTL passed without a heartbeat by the server's clock, and none came while another process watched"),

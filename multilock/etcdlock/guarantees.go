@@ -18,8 +18,8 @@ var (
 	_ source.Examiner  = (*Source)(nil)
 )
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
 	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a heartbeat that most members have acknowledged; its lease lasts a second longer than the TTL"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when the server has ended its lease"),

@@ -13,8 +13,8 @@ var (
 	_ source.Examiner  = (*Source)(nil)
 )
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
 	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a heartbeat that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when a waiter has seen no heartbeat for the whole TTL, by its own clock"),

@@ -2,9 +2,9 @@ package cooklock
 
 import "github.com/multilock/go/multilock/source"
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
+	return []source.Guarantee{
 		source.Lacks(source.TraitDeadProcess, "a lock ends by time alone; a dead holder's lasts for its period as well"),
 		source.Lacks(source.TraitBreakByEvidence, "a lock ends by time alone, and cannot be broken"),
 		source.Lacks(source.TraitBreakByForce, "a lock ends by time alone, and cannot be broken"),

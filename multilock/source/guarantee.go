@@ -52,8 +52,8 @@ func Traits() []Trait {
 	}
 }
 
-// Promise is a source's statement about one trait.
-type Promise struct {
+// Guarantee is a source's statement about one trait.
+type Guarantee struct {
 	Trait Trait `json:"trait"`
 	Kept  bool  `json:"kept"`
 	// Why is one sentence without a full stop: how the source guarantees the trait and within what
@@ -62,23 +62,23 @@ type Promise struct {
 }
 
 // Keeps returns the statement that a source has a trait.
-func Keeps(trait Trait, why string) Promise { return Promise{trait, true, why} }
+func Keeps(trait Trait, why string) Guarantee { return Guarantee{trait, true, why} }
 
 // Lacks returns the statement that a source does not have a trait.
-func Lacks(trait Trait, why string) Promise { return Promise{trait, false, why} }
+func Lacks(trait Trait, why string) Guarantee { return Guarantee{trait, false, why} }
 
-// PromiseOfDeath states TraitDeadProcess: it requires that a process can be distinguished from a
+// GuaranteeOfDeath states TraitDeadProcess: it requires that a process can be distinguished from a
 // later one with the same pid, on the same boot.
-func PromiseOfDeath(self process.Identity) Promise {
+func GuaranteeOfDeath(self process.Identity) Guarantee {
 	if self.Boot == "" || self.Start == 0 {
 		return Lacks(TraitDeadProcess, "this system does not report its boot ID, or when a process was started; only missed heartbeats decide")
 	}
 	return Keeps(TraitDeadProcess, "on the holder's own host, and in its own pid namespace; from another host after the TTL")
 }
 
-// PromiseOfJobs states TraitJobMark: it requires process groups. how describes where a lock names
+// GuaranteeOfJobs states TraitJobMark: it requires process groups. how describes where a lock names
 // one.
-func PromiseOfJobs(how string) Promise {
+func GuaranteeOfJobs(how string) Guarantee {
 	if runtime.GOOS == "windows" {
 		return Lacks(TraitJobMark, runtime.GOOS+" has no process groups")
 	}
@@ -88,31 +88,31 @@ func PromiseOfJobs(how string) Promise {
 // Describer is a Source that describes its guarantees.
 type Describer interface {
 	Source
-	// Promises returns one Promise for each of Traits, in any order. It sends no request: a trait
+	// Guarantees returns one Guarantee for each of Traits, in any order. It sends no request: a trait
 	// that depends on the server is left out until the source has learned it from an earlier
 	// request.
-	Promises() []Promise
+	Guarantees() []Guarantee
 }
 
-// PromiseOf returns a source's statement about a trait; ok is false if there is none.
-func PromiseOf(src Source, trait Trait) (promise Promise, ok bool) {
+// GuaranteeOf returns a source's statement about a trait; ok is false if there is none.
+func GuaranteeOf(src Source, trait Trait) (guarantee Guarantee, ok bool) {
 	describer, ok := src.(Describer)
 	if !ok {
-		return Promise{}, false
+		return Guarantee{}, false
 	}
-	for _, p := range describer.Promises() {
+	for _, p := range describer.Guarantees() {
 		if p.Trait == trait {
 			return p, true
 		}
 	}
-	return Promise{}, false
+	return Guarantee{}, false
 }
 
 // Denies reports whether a source states that it lacks a trait. A source without a statement should
 // be tried.
 func Denies(src Source, trait Trait) bool {
-	promise, known := PromiseOf(src, trait)
-	return known && !promise.Kept
+	guarantee, known := GuaranteeOf(src, trait)
+	return known && !guarantee.Kept
 }
 
 // Ability returns a source as a T, if it has the methods and does not deny the trait for this

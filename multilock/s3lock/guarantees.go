@@ -13,8 +13,8 @@ var (
 	_ source.Examiner  = (*Source)(nil)
 )
 
-// Promises implements source.Describer.
-func (s *Source) Promises() []source.Promise {
+// Guarantees implements source.Describer.
+func (s *Source) Guarantees() []source.Guarantee {
 	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder gives its lock up after four fifths of its TTL without a heartbeat that the store has carried out"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when a waiter has seen no heartbeat for the whole TTL, by its own clock"),
@@ -30,7 +30,7 @@ func (s *Source) Promises() []source.Promise {
 	)
 }
 
-// Examine implements source.Examiner: it tests the store's promises.
+// Examine implements source.Examiner: it tests the store's guarantees.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	where := fmt.Sprintf("the bucket %s at %s", s.at.bucket, s.at.endpoint)
 	err := s.try(ctx, longRounds)
