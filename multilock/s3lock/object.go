@@ -39,7 +39,7 @@ type entry struct {
 const (
 	formatVersion = 1
 	randomBits    = 20
-	maxRecent     = 8
+	maxRecent     = 32
 	// The size of an object, modulo sizes, reports in listings what it has: a holder (or a value), a
 	// result, and how often the result was changed.
 	sizes     = 256
@@ -103,8 +103,15 @@ func (o object) next(token string) object {
 
 func beginning(token string) string { return token[:min(len(token), 8)] }
 
-// had reports whether a write with a token was carried out not long ago, and was replaced since.
-func (o object) had(token string) bool { return slices.Contains(o.Recent, beginning(token)) }
+// mayHave reports whether a write with a token, which was to replace an object of a revision, may have
+// been carried out, and been replaced since: it is among the recent ones, or they do not go back that far.
+func (o object) mayHave(token string, revision int64) bool {
+	writes := o.Revision>>randomBits - revision>>randomBits
+	if writes < 0 || writes > int64(len(o.Recent))+1 {
+		return true
+	}
+	return slices.Contains(o.Recent, beginning(token))
+}
 
 // put changes a field, and reports whether that changed the object. The object is one from next.
 func (o *object) put(name string, w remote.Write) (changed bool) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/internal/fakes3"
@@ -227,6 +228,36 @@ func TestFoundLater(t *testing.T) {
 	require.Positive(t, carriedOut.Since(lease.Since()))
 	require.NoError(t, lease.Release(t.Context()))
 	require.NoError(t, c.Close())
+}
+
+// TestLostInTheCrowd: a release that a proxy sent twice is refused as the holder sees it, and has freed
+// the lock all the same, however many others have held it before the holder asks.
+func TestLostInTheCrowd(t *testing.T) {
+	t.Parallel()
+	for _, others := range []int{1, 5, 20, 50} {
+		store := tested()
+		other := open(t, store.Serve(t, nil), 0)
+		var releasing, repeated atomic.Bool
+		src := open(t, store.Serve(t, func(r *http.Request) fakes3.Outcome {
+			switch {
+			case r.Method == http.MethodPut && releasing.CompareAndSwap(true, false):
+				repeated.Store(true)
+				return fakes3.Repeated
+			case repeated.CompareAndSwap(true, false):
+				for range others {
+					lock, err := multilock.TryAcquire(t.Context(), other, "nightly", multilock.Options{})
+					assert.NoError(t, err)
+					assert.NoError(t, lock.Release(t.Context()))
+				}
+			}
+			return fakes3.Answered
+		}), 0)
+		lock, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		releasing.Store(true)
+		require.NoError(t, lock.Release(t.Context()), "%d others", others)
+		require.False(t, releasing.Load() || repeated.Load())
+	}
 }
 
 // TestUnfit: a store that ignores conditions, checks them before it writes, or returns an old object

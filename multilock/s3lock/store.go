@@ -25,7 +25,7 @@ type change struct {
 	tried  bool             // a write was sent
 	won    bool             // and that was for the case that the conditions hold
 	doubt  bool             // and its answer was lost
-	from   string           // the ETag that it replaces
+	from   stored           // the object that it replaces
 	since  boottime.Instant // before the write that was carried out, as far as is known
 	over   bool             // the object is as the transaction leaves it
 	done   bool
@@ -63,7 +63,7 @@ func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err
 	})
 	if err != nil && c.doubt && c.on != "" {
 		s.mu.Lock()
-		s.doubtful[c.on] = c.from
+		s.doubtful[c.on] = c.from.etag
 		s.mu.Unlock()
 	}
 	a.Done, a.Doubt, a.Since = c.on == "" || c.done, c.doubt, c.since
@@ -106,7 +106,7 @@ func (c *change) conclude(ctx context.Context) (err error) {
 			c.done = c.won
 			return nil
 		}
-		c.doubt = c.doubt || c.tried && c.now.had(c.token)
+		c.doubt = c.doubt || c.tried && c.now.mayHave(c.token, c.from.Revision)
 		next, done, changed, err := c.evaluate(ctx)
 		switch {
 		case err != nil:
@@ -171,7 +171,7 @@ func (c *change) writes(done bool) []remote.Write {
 
 // send replaces the object that was read.
 func (c *change) send(ctx context.Context, next object, done bool) error {
-	c.tried, c.won, c.from = true, done, c.now.etag
+	c.tried, c.won, c.from = true, done, c.now
 	start := boottime.Now()
 	etag, err := c.write(ctx, c.on, next.encode(), c.now.etag)
 	c.mu.Lock()
