@@ -262,6 +262,10 @@ func Query(url, text string) (rows [][]string, err error) {
 		return nil, err
 	}
 	defer conn.Close(ctx)
+	return ask(ctx, conn, text)
+}
+
+func ask(ctx context.Context, conn *pgconn.PgConn, text string) (rows [][]string, err error) {
 	results, err := conn.Exec(ctx, text).ReadAll()
 	if err != nil || len(results) == 0 {
 		return nil, err
@@ -284,6 +288,31 @@ func (s *Server) Value(text string) string {
 		return ""
 	}
 	return rows[0][0]
+}
+
+// Looker returns Value over connections that it keeps: starting one costs the server more than most questions.
+func (s *Server) Looker() func(text string) string {
+	s.Helper()
+	idle := make(chan *pgconn.PgConn, 8)
+	return func(text string) string {
+		s.Helper()
+		var conn *pgconn.PgConn
+		select {
+		case conn = <-idle:
+		default:
+			conn = s.Connect()
+		}
+		rows, err := ask(s.Context(), conn, text)
+		require.NoError(s, err)
+		select {
+		case idle <- conn:
+		default:
+		}
+		if len(rows) == 0 {
+			return ""
+		}
+		return rows[0][0]
+	}
 }
 
 // template is a directory of data that servers begin with. It is made once.

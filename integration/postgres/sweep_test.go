@@ -15,6 +15,7 @@ import (
 // TestSweep has each operation meet each trouble at each of its requests, in a group of its own.
 func TestSweep(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{Settings: map[string]string{"max_connections": "500"}})
+	value := s.Looker()
 	engine.Sweep(t, map[string]engine.Trouble{"cut": {Outcome: engine.Cut, Times: 1}, "torn": {Outcome: engine.Torn, Times: 1}, "torn twice": {Outcome: engine.Torn, Times: 2}},
 		func(t testing.TB, what engine.Trouble, n int) *locktest.Bench {
 			proxy, group := pglab.NewProxy(t, s.Address, 0), schema()
@@ -22,10 +23,10 @@ func TestSweep(t *testing.T) {
 			b.Struck, b.Other = open(t, proxy.Address, pglock.DefaultSchema, group), open(t, s.Address, pglock.DefaultSchema, group)
 			makeSchema(t, b.Other)
 			b.Token = func() string {
-				return s.Value(fmt.Sprintf("SELECT convert_from(value, 'UTF8')::jsonb->>'token' FROM multilock.entry WHERE key = 'lock/%s/nightly'", group))
+				return value(fmt.Sprintf("SELECT convert_from(value, 'UTF8')::jsonb->>'token' FROM multilock.entry WHERE key = 'lock/%s/nightly'", group))
 			}
 			b.Gone = func() { // nobody's place in the line is left
-				require.Equal(t, "0", s.Value(fmt.Sprintf("SELECT count(*) FROM multilock.entry WHERE key LIKE 'wait/%s/%%'", group)))
+				require.Equal(t, "0", value(fmt.Sprintf("SELECT count(*) FROM multilock.entry WHERE key LIKE 'wait/%s/%%'", group)))
 			}
 			return b
 		})
