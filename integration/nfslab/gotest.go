@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // testPlan is what a "go test" command line comes to when build and run are apart.
@@ -169,11 +171,9 @@ func suiteFlags(given []string) []string {
 // command line, and what plays the Python MultiLock. Without Python, they skip.
 func companions(ctx context.Context, lab lab, source, scratch string) ([]string, error) {
 	program := filepath.Join(scratch, "multilock")
-	build := exec.CommandContext(ctx, "go", "-C", source, "build", "-o", program, "./cmd/multilock")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("build the command: %w", err)
+	// Without what a lock on NFS does not use: the emulated processor needs most of a start for that.
+	if err := clitest.Build(filepath.Join(source, "cmd", "multilock"), program, clitest.Small); err != nil {
+		return nil, err
 	}
 	files := []string{program, filepath.Join(source, "multilock", "fslock", "testdata", "multilock_peer.py")}
 	python := filepath.Join(lab.cache.Dir, "image-python")
