@@ -18,8 +18,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// remote is a process on a host. It is run by the lab's program "on", which stays on
-// the server, and takes it along when it is killed.
+// remote is a process on a host. The lab's program "on" starts it and stays on the server itself.
+// Killing "on" kills the process, too.
 type remote struct {
 	*actor.Actor
 	host host
@@ -31,8 +31,8 @@ func prepare(t testing.TB, h host, role string, part any) remote {
 	return remote{actor.Prepare(t, role, part, "on", h.name), h}
 }
 
-// pid is the process's number on the server, as the only child of a thread of "on": 0
-// before it starts, or after its end.
+// pid returns the process's ID on the server, where it is the only child of a thread of "on". It is
+// 0 before the process starts and after it ends.
 func (r remote) pid() int {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Process.Pid))
 	for _, path := range threads {
@@ -44,7 +44,7 @@ func (r remote) pid() int {
 	return 0
 }
 
-// order is what a test tells a process that does with locks what it is told.
+// order is a command that a test sends to an actor, a process that works with locks.
 type order struct {
 	Do   string
 	Name string
@@ -52,7 +52,7 @@ type order struct {
 	TTL  time.Duration
 }
 
-// answer is its reply.
+// answer is an actor's reply to an order.
 type answer struct {
 	Error string
 	Token string
@@ -60,8 +60,7 @@ type answer struct {
 	Host  string // the holder's
 }
 
-// newActor starts such a process, for what needs one of the host's own, which can be
-// killed, paused or judged.
+// newActor starts an actor on a host, for tests that need a process there to kill, pause or judge.
 func newActor(t testing.TB, h host, p place) remote {
 	t.Helper()
 	a := prepare(t, h, "actor", p.on(h))
@@ -76,14 +75,14 @@ func (r remote) do(t testing.TB, o order) (got answer) {
 	return got
 }
 
-// must gives an order that has to succeed.
+// must sends an order and requires it to succeed.
 func (r remote) must(t testing.TB, o order) answer {
 	t.Helper()
 	r.Tell(t, o)
 	return r.done(t)
 }
 
-// done waits until an order has succeeded.
+// done waits for the reply to an order and requires success.
 func (r remote) done(t testing.TB) (got answer) {
 	t.Helper()
 	r.Hear(t, &got)
@@ -91,14 +90,14 @@ func (r remote) done(t testing.TB) (got answer) {
 	return got
 }
 
-// client is what such a process keeps between two orders.
+// client is an actor's state between two orders.
 type client struct {
 	src  *fslock.Source
 	lock *multilock.Lock
 	file *os.File
 }
 
-// playActor obeys until its input ends. It then just ends, lock or no lock.
+// playActor executes orders until its input ends. Then it exits, without releasing its lock.
 func playActor() error {
 	var base string
 	if err := actor.Part(&base); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/multilock/go/multilock/shareddir"
 )
 
-// Forty contenders come to a new base at once, as in the first minute of a cron line: each has to
-// make what the others make, too. None of them fails, and nothing of the filesystem's test is
-// left.
+// Forty contenders arrive at a new base at once, as in the first minute of a cron line, and each of
+// them has to create what the others create, too. None of them fails, and the filesystem test
+// leaves nothing behind.
 // Rule: I1, fs-test, stage
 func TestFirstArrival(t *testing.T) {
 	const contenders = 40

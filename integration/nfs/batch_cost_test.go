@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// jobPrices are what the steps of batches, run-once jobs and barriers cost.
+// jobPrices are the costs of the steps of batches, run-once jobs and barriers.
 func jobPrices() []price {
 	return []price{
 		{what: "a job that runs once: lock, look, commit, release", most: [3]int{24, 24, 23}, call: costOfJob},
@@ -40,7 +40,7 @@ func costOfJob(t *testing.T, b bench) func() {
 	}
 }
 
-// runJob does what a batch does for a job that nobody has run.
+// runJob does what a batch does for a job that has not run yet.
 func runJob(t *testing.T, src *fslock.Source, name string) {
 	ctx := context.Background()
 	lock, err := multilock.TryOnce(ctx, src, name, multilock.Options{TTL: long})
@@ -79,7 +79,7 @@ func costOfTelling(t *testing.T, b bench) func() {
 	}
 }
 
-// costOfNoNews has a history of three hosts.
+// costOfNoNews follows a history of three hosts.
 func costOfNoNews(t *testing.T, b bench) func() {
 	for _, h := range hosts() {
 		require.NoError(t, b.source(t, h).Append(context.Background(), source.Event{Time: time.Now(), What: source.EventCommitted, Name: "job"}))
@@ -107,8 +107,7 @@ func costOfRevision(t *testing.T, b bench) func() {
 	}
 }
 
-// fillResults puts results of that many jobs in the place, on the server's own
-// disk: one is committed, the others are its copies.
+// fillResults creates n results on the server's own disk: it commits one and copies it.
 func (p place) fillResults(t *testing.T, n int) {
 	t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: p.stored(), Self: hosts()[0].identity(t)})
@@ -122,19 +121,18 @@ func (p place) fillResults(t *testing.T, n int) {
 	}
 }
 
-// result is where the result of a job is on the server's disk.
+// result is the path of a job's result on the server's disk.
 func (p place) result(name string) string { return filepath.Join(p.results(), name) }
 
-// results is the directory of them.
+// results is the directory of the results on the server's disk.
 func (p place) results() string {
 	return p.stored(".multilock", "groups", fslock.DefaultGroup, "done")
 }
 
-// Where the requests of a job come from, call by call, alone and together: then
-// others change the directories that all share before each of our calls, and a
-// client has to ask anew for what it knew of them. The question whether the job was
-// done before is asked with what no client can answer by itself, and so is the
-// commit.
+// Breaks down the requests of a job by call, alone and together with another host. That host
+// changes the shared directories before each call, so the client must revalidate what it has cached
+// of them. The check whether the job is already done uses a request that no client answers from its
+// cache, and so does the commit.
 // Rule: calls, commit, outcome
 func TestCostOfEachCallOfAJob(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -145,7 +143,7 @@ func TestCostOfEachCallOfAJob(t *testing.T) {
 			"together": func() { n++; runJob(t, company, fmt.Sprintf("other%d", n)) },
 		} {
 			if testing.Short() && name != "alone" {
-				continue // others run a job for each of our calls
+				continue // the other host runs a job before each call
 			}
 			l := &ledger{t: t, h: h}
 			src := p.sourceThrough(t, h, faultfs.New(h, func(op faultfs.Op) error {
@@ -160,9 +158,8 @@ func TestCostOfEachCallOfAJob(t *testing.T) {
 	})
 }
 
-// requireAsked runs some jobs, and looks at what those behind the first have asked the
-// server. A server that is busy with other things has a client ask once more (DELAY): one
-// job is enough.
+// requireAsked runs jobs and checks what those after the first one asked the server. A busy server
+// makes a client repeat a request (DELAY), so one job with the exact counts is enough.
 func (l *ledger) requireAsked(src *fslock.Source, prefix string) {
 	l.t.Helper()
 	runJob(l.t, src, prefix)
@@ -186,8 +183,8 @@ func (l *ledger) total() (sum int) {
 	return sum
 }
 
-// A list costs the server a few requests for each job, whether the jobs take time or not, and
-// hosts seldom meet at a chunk.
+// A list costs the server a few requests for each job, whether or not the jobs take time, and hosts
+// seldom compete for a chunk.
 // Rule: chunks, next-chunk
 func TestCostOfSharedBatch(t *testing.T) {
 	needLab(t)
@@ -197,9 +194,10 @@ func TestCostOfSharedBatch(t *testing.T) {
 		most   int // requests for each job
 	}{
 		{jobsAtLength(300, 2000), 0, jobsAtLength(9, 6)}, // the chunks of a short list are short
-		// The short one is mostly its end, and waiting: it took 22 with 2 hosts and 33 with 3 on a machine
-		// that did more than it could, where a list of 38 s took 47 to 170. The model counts 19 and 21 with
-		// calls of 5 to 500 ms: the others are what a client asks anew, with time, and beside others.
+		// The short list mostly consists of its end, and of waiting. On an overloaded machine,
+		// where a list of 38 s took 47 to 170 s, a job cost 22 requests with 2 hosts and 33 with 3.
+		// The model counts 19 and 21 with calls of 5 to 500 ms. The rest are requests that a client
+		// repeats as time passes or other hosts make changes.
 		{jobsAtLength(60, 600), 5 * time.Second, jobsAtLength(40, 10)},
 	} {
 		for many := 1; many <= len(hosts()); many++ {
@@ -252,7 +250,7 @@ func silentJobs(n int, length time.Duration) []batch.Job {
 	return jobs
 }
 
-// countedSource counts the attempts at locks.
+// countedSource counts the attempts to acquire locks.
 type countedSource struct {
 	*fslock.Source
 	tried *atomic.Int64

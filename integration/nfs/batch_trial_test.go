@@ -22,32 +22,31 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// trialTTL is one that holders keep while the emulated machine does other things.
+// trialTTL is long enough for holders to renew in time on a busy emulated machine.
 const trialTTL = 40 * time.Second
 
-// trial is one list of jobs, worked through by a worker on each host, while workers
-// are killed, hosts crash, and cables are cut. What it finds comes from the witness
-// and from the server's own disk.
+// trial is one list of jobs that a worker on each host works through, while workers are killed,
+// hosts crash, and cables are cut. It is judged by the witness and the server's own disk.
 type trial struct {
 	place
 	t       *testing.T
 	witness *witness
 	jobs    []string
 	width   int
-	window  int    // how many jobs may have ended that are not recorded yet
-	list    string // the file of the jobs
+	window  int    // how many finished jobs may not be recorded yet
+	list    string // the file with the jobs
 
 	workers map[host]*batchWorker
 	lives   int
-	struck  map[string]int // blows, by worker
+	struck  map[string]int // number of faults, by worker
 }
 
-// batchWorker is a process that works through the list. Its parent is the lab's
-// program "on"; if that is killed, so is the worker.
+// batchWorker is a process that works through the list. Its parent is the lab's program "on";
+// killing that kills the worker, too.
 type batchWorker struct {
 	*exec.Cmd
 	name string
-	said string // the file of what it prints
+	said string // the file with its output
 }
 
 func newTrial(t *testing.T, jobs, width int) *trial {
@@ -67,7 +66,7 @@ func newTrial(t *testing.T, jobs, width int) *trial {
 	return r
 }
 
-// writeList writes the list of the jobs. Some of them take a while.
+// writeList writes the list of jobs. Every fourth one takes a while.
 func (r *trial) writeList() {
 	var text strings.Builder
 	for n, name := range r.jobs {
@@ -80,7 +79,6 @@ func (r *trial) writeList() {
 	r.list = r.file("jobs.txt", text.String())
 }
 
-// start starts a worker on a host.
 func (r *trial) start(h host) {
 	r.t.Helper()
 	r.lives++
@@ -96,7 +94,7 @@ func (r *trial) start(h host) {
 	r.workers[h] = w
 }
 
-// kill puts a worker in the place of one that it kills.
+// kill kills a worker and starts a new one in its place.
 func (r *trial) kill(h host, _ int) {
 	r.t.Helper()
 	require.NoError(r.t, r.workers[h].Process.Kill())
@@ -112,7 +110,7 @@ func (r *trial) crash(h host, _ int) {
 	r.start(h)
 }
 
-// cut takes a host's cable away until the others have come further.
+// cut unplugs a host's network cable until the other hosts have progressed.
 func (r *trial) cut(h host, until int) {
 	r.t.Helper()
 	lab(r.t, "net", "cut", h.name)
@@ -120,13 +118,13 @@ func (r *trial) cut(h host, until int) {
 	r.await(until)
 }
 
-// await waits until so many jobs have a result.
+// await waits until that many jobs have a result.
 func (r *trial) await(jobs int) {
 	r.t.Helper()
 	awaitCount(r.t, "jobs done", jobs, func() int { return r.witness.commits(r.t) })
 }
 
-// end waits for the workers, which have to find that all is done.
+// end waits for the workers, which must find all jobs done.
 func (r *trial) end() {
 	r.t.Helper()
 	r.await(len(r.jobs))
@@ -142,7 +140,7 @@ func (r *trial) output(w *batchWorker) string {
 	return string(text)
 }
 
-// faults is what the witness and the results say of it.
+// faults returns the violations found in the witness and the results.
 func (r *trial) faults() []string {
 	r.t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: r.stored()})
@@ -180,13 +178,13 @@ func (r *trial) requireOpen() {
 	}
 }
 
-// Whichever process is killed, whichever host crashes or is cut off, and whenever: each job gets
-// one result, and is never run again once that is in place.
+// Whichever process is killed, whichever host crashes or loses its network, and whenever: each job
+// gets one result, and never runs again once the result is in place.
 // Rule: I3, I7, chunks
 func TestBatchCommandThroughCrashes(t *testing.T) {
 	needCommand(t)
 	r := newTrial(t, jobsAtLength(30, 2000), 3)
-	r.window = 64 // those of a chunk
+	r.window = 64 // the jobs of a chunk
 	r.writeList()
 	for _, h := range hosts() {
 		r.start(h)
@@ -197,8 +195,7 @@ func TestBatchCommandThroughCrashes(t *testing.T) {
 	r.requireOpen()
 }
 
-// strike deals blows in random order to random hosts, at moments that are spread
-// over the list.
+// strike injects the faults in random order on random hosts, spread over the whole list.
 func (r *trial) strike(kills, crashes, cuts int) {
 	r.t.Helper()
 	seed := rand.Uint64()
@@ -219,9 +216,8 @@ func (r *trial) strike(kills, crashes, cuts int) {
 	}
 }
 
-// All hosts are given the same jobs of "run --once": each runs once. Barriers that
-// were there before any of the jobs open on all hosts, and none before the last job
-// has ended.
+// All hosts get the same jobs of "run --once", and each job runs once. Barriers that wait before
+// any of the jobs exists open on all hosts, and none opens before the last job has ended.
 // Rule: I1, I7, members
 func TestRunOnceOnEveryHost(t *testing.T) {
 	needCommand(t)
@@ -240,10 +236,10 @@ func TestRunOnceOnEveryHost(t *testing.T) {
 	require.Equal(t, len(r.jobs), r.witness.read(t).runs())
 }
 
-// onceLoop has the command, the base directory, the file of names and the job.
+// onceLoop takes the command, the base directory, the file of names and the job.
 const onceLoop = `while read -r name; do "$0" -d "$1" run -q -n "$name" --once --wait forever -- sh -c "$3" || exit; done <"$2"`
 
-// jobsAtLength is how many jobs, or rounds, a test has in a short run and in a long one.
+// jobsAtLength returns the number of jobs, or rounds, for a short or a long run.
 func jobsAtLength(short, long int) int {
 	if testing.Short() {
 		return short
@@ -251,7 +247,7 @@ func jobsAtLength(short, long int) int {
 	return long
 }
 
-// file is one that all hosts see, and that is not on the share.
+// file creates a file that all hosts see and that is not on the share.
 func (r *trial) file(name, content string) string {
 	r.t.Helper()
 	path := filepath.Join(filepath.Dir(r.witness.path), name)
@@ -259,21 +255,20 @@ func (r *trial) file(name, content string) string {
 	return path
 }
 
-// shell is a script on a host, with the command as $0 and the base directory as $1.
+// shell prepares a script on a host, with the command as $0 and the base directory as $1.
 func (r *trial) shell(h host, script string, args ...string) *exec.Cmd {
 	cmd := exec.Command("on", append([]string{h.name, "sh", "-c", script, command, r.on(h)}, args...)...)
 	cmd.Env = append(os.Environ(), workerVariable+"="+h.name)
 	return cmd
 }
 
-// endsLast runs a program that has to succeed, and must not before every job has
-// ended.
+// endsLast runs a program that must succeed, and must not end before every job has ended.
 func (r *trial) endsLast(cmd *exec.Cmd) {
 	r.succeeds(cmd)
 	a := r.witness.read(r.t)
 	for _, name := range r.jobs {
 		if j := a[name]; j == nil || !j.runs[len(j.runs)-1].ended {
-			r.t.Errorf("%s ended, and %s had not", cmd, name)
+			r.t.Errorf("%s ended before %s had", cmd, name)
 			return
 		}
 	}

@@ -21,16 +21,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// witness is a file that is not on the share, and the same on all hosts. Whoever
-// runs a job appends a line when it begins and one when it ends. The order of the
-// lines is that of what happened: one kernel appends them all, each with one write.
+// witness is a file that is not on the share, and the same on all hosts. Each run of a job appends
+// a line at its start and one at its end. The lines are in the order of the events, since one
+// kernel appends them all, each with one write.
 //
 //	start NAME WORKER TOKEN
 //	end NAME WORKER TOKEN
-//	commit NAME                   a result has come into place on the server's disk
+//	commit NAME                   a result has appeared on the server's disk
 type witness struct{ path string }
 
-// workerVariable tells a job who runs it.
+// workerVariable passes a job the name of its worker.
 const workerVariable = "WITNESS_WORKER"
 
 func newWitness(t testing.TB) *witness {
@@ -40,7 +40,7 @@ func newWitness(t testing.TB) *witness {
 	return w
 }
 
-// shell is a command line that tells the witness of its beginning and its end.
+// shell returns a command line that records its start and its end in the witness.
 func (w *witness) shell(work string) string {
 	tell := fmt.Sprintf(`$MULTILOCK_NAME $%s $MULTILOCK_TOKEN" >>%s`, workerVariable, w.path)
 	return fmt.Sprintf(`echo "start %s; %s; echo "end %s`, tell, work, tell)
@@ -64,7 +64,7 @@ func (w *witness) read(t testing.TB) account {
 	return a
 }
 
-// commits counts the results that have come into place.
+// commits counts the recorded results.
 func (w *witness) commits(t testing.TB) int {
 	t.Helper()
 	text, err := os.ReadFile(w.path)
@@ -72,9 +72,9 @@ func (w *witness) commits(t testing.TB) int {
 	return bytes.Count(text, []byte("commit "))
 }
 
-// watch tells the witness of each result that comes into place on the server's own
-// disk, which is when the server carries out the rename, whatever reply reaches
-// whom. A line may come late, so what follows it was certainly later.
+// watch records each result when it appears on the server's own disk, which is when the server
+// executes the rename, whichever reply reaches whichever host. The line may be written late, so the
+// events on the lines after it certainly happened after the result.
 func (w *witness) watch(t testing.TB, results string) {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -94,8 +94,8 @@ func (w *witness) watch(t testing.TB, results string) {
 	})
 }
 
-// relay passes the events on. A result is never renamed to where it is. That of a chunk comes
-// again and again: each of its jobs is told of once.
+// relay records the events. The result of a single job is never replaced. The result of a chunk is,
+// so relay records each of its jobs only once.
 func (w *witness) relay(events *os.File, results string) error {
 	buffer, told := make([]byte, 64<<10), map[string]bool{}
 	for {
@@ -124,12 +124,12 @@ func (w *witness) relay(events *os.File, results string) error {
 	}
 }
 
-// jobsIn are the jobs of which a result tells that they have ended for good.
+// jobsIn returns the jobs that a result reports as ended, except those to be retried.
 func jobsIn(results, name string) (jobs []string) {
 	if _, chunk := joblist.ParseChunkName(name); !chunk {
 		return []string{name}
 	}
-	text, _ := os.ReadFile(filepath.Join(results, name)) // or a later one has come
+	text, _ := os.ReadFile(filepath.Join(results, name)) // a later result may have replaced it
 	for line := range strings.Lines(string(text)) {
 		var job source.ChunkJob
 		if json.Unmarshal([]byte(line), &job) == nil && job.Number > 0 && !job.Retry {
@@ -139,14 +139,14 @@ func jobsIn(results, name string) (jobs []string) {
 	return jobs
 }
 
-// account is what a witness has written, by job.
+// account is the content of a witness, by job.
 type account map[string]*jobAccount
 
-// jobAccount is what became of one job.
+// jobAccount is what happened to one job.
 type jobAccount struct {
 	runs    []jobRun
 	commits int
-	late    []string // workers that began the job after that
+	late    []string // workers that started the job after its result
 }
 
 type jobRun struct {
@@ -186,7 +186,7 @@ func (j *jobAccount) note(what string, who []string) {
 	}
 }
 
-// runs counts how often jobs were begun.
+// runs counts how often jobs were started.
 func (a account) runs() (n int) {
 	for _, j := range a {
 		n += len(j.runs)
@@ -194,19 +194,19 @@ func (a account) runs() (n int) {
 	return n
 }
 
-// circumstances are what an account is judged by.
+// circumstances are the facts by which an account is judged.
 type circumstances struct {
 	jobs    []string
 	results map[string]multilock.Result
-	struck  map[string]int  // how often a worker was killed or cut off, by its name
-	broken  map[string]bool // locks, by token
-	width   int             // how many jobs a worker has in its hands, or that ended and are not recorded
+	struck  map[string]int  // how often a worker was killed or cut off, by name
+	broken  map[string]bool // tokens of broken locks
+	width   int             // how many jobs a worker runs at once or has not recorded yet
 }
 
-// faults finds what must not be: a job with no result or with two, or whose result
-// is not that of a run which ended; a run after the result was in place; and a
-// run without a result whose worker nobody struck and whose lock nobody broke. A
-// blow may cost as many runs as the worker had jobs in its hands.
+// faults returns the violations: a job with no result or with two, or with the result of a run that
+// did not end; a run after the result was in place; and a run without a result whose worker was not
+// struck and whose lock was not broken. One fault may waste as many runs as the worker had jobs in
+// progress.
 func (a account) faults(c circumstances) (faults []string) {
 	wasted := map[string]int{}
 	for _, name := range c.jobs {
@@ -222,7 +222,7 @@ func (a account) faults(c circumstances) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s began %s when its result was in place", worker, name))
 		}
 		of := slices.IndexFunc(j.runs, func(run jobRun) bool { return run.ended && (run.token == r.Token || r.Token == "") })
-		if !r.OK() || of < 0 { // the record of an earlier holder names the host alone
+		if !r.OK() || of < 0 { // an earlier holder's record has only the host name
 			faults = append(faults, fmt.Sprintf("the result of %s is of no run that ended: %+v, runs %v", name, r, j.runs))
 		}
 		for i, run := range j.runs {
@@ -243,14 +243,14 @@ func (a account) faults(c circumstances) (faults []string) {
 	return faults
 }
 
-// Each kind of violation is found in an account of a run.
+// Each kind of violation in an account is detected.
 // Rule: none (test helper)
 func TestBatchAccount(t *testing.T) {
 	const good = "start a h1.1 one\nend a h1.1 one\ncommit a\n"
 	for text, found := range map[string]int{
 		good:                           0,
-		"start a h2.1 other\n" + good:  0, // a run that was lost with a killed worker
-		"start a h3.1 held\n" + good:   0, // and one whose lock was broken
+		"start a h2.1 other\n" + good:  0, // a run lost with a killed worker
+		"start a h3.1 held\n" + good:   0, // a run whose lock was broken
 		"":                             1,
 		good + "commit a\n":            1,
 		good + "start a h2.1 other\n":  1,

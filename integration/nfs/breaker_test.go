@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// succession is a lock that changes hands while a slow breaker on another host
-// has the old one in mind.
+// succession breaks a lock and acquires it anew. meanwhile runs before the break: it lets a slow
+// breaker on another host look at the old lock.
 func succession(t *testing.T, p place, others []host, meanwhile func()) (successor source.Lease) {
 	t.Helper()
 	first, second := p.source(t, others[0]), p.source(t, others[1])
@@ -26,9 +26,8 @@ func succession(t *testing.T, p place, others []host, meanwhile func()) (success
 	return plant(t, second, "job", long)
 }
 
-// A breaker that removes the lock file by its path removes whatever lock is
-// there by then: the kernel has the old directory's handle, is told ESTALE, and
-// walks the path again.
+// A breaker that removes the lock file by its path removes whatever lock is there by then: the
+// kernel gets ESTALE for the handle of the old directory, and walks the path again.
 // Rule: break
 func TestSlowBreakerByPath(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -41,12 +40,12 @@ func TestSlowBreakerByPath(t *testing.T) {
 			}))
 		})
 		require.NoError(t, h.inside(func() error { return unix.Unlink(path) }))
-		require.Empty(t, p.record(t, "job").Token, "the successor's lock is still there: nothing is shown")
+		require.Empty(t, p.record(t, "job").Token, "inconclusive: the successor's lock is still there")
 		require.ErrorIs(t, successor.Renew(within(t)), multilock.ErrLost)
 	})
 }
 
-// openLockFile opens the lock's file through a host's client and keeps it open.
+// openLockFile opens the lock file through a host's client and keeps it open.
 func openLockFile(t testing.TB, p place, h host) vfs.File {
 	t.Helper()
 	f, err := p.dir(t, h, fslock.DefaultGroup, "job").Open("job.locked")
@@ -54,8 +53,8 @@ func openLockFile(t testing.TB, p place, h host) vfs.File {
 	return f
 }
 
-// requireSilly checks that the lock's directory has nothing but what NFS leaves
-// in place of a file that was removed while somebody on the same host read it.
+// requireSilly checks that the lock's directory contains only the file that an NFS client leaves
+// when a file is removed while a process on the same host has it open.
 func requireSilly(t testing.TB, p place) {
 	t.Helper()
 	left := p.entries(t, fslock.DefaultGroup, "job")
@@ -63,8 +62,9 @@ func requireSilly(t testing.TB, p place) {
 	require.True(t, strings.HasPrefix(left[0], ".nfs"), left[0])
 }
 
-// The lock is free then, and a rename onto it or an rmdir fails, as long as the reader has the
-// file open. When it closes the file the lock can be taken at once.
+// If a lock is released while a process on the same host has its file open, the lock is free, but a
+// rename onto it and an rmdir fail until the reader closes the file. Then the lock can be acquired
+// at once.
 // Rule: orphan
 func TestSillyRenameEndsWithItsReader(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -81,13 +81,13 @@ func TestSillyRenameEndsWithItsReader(t *testing.T) {
 		require.Contains(t, []syscall.Errno{syscall.ENOTEMPTY, syscall.EEXIST}, errnoOf(group.Rmdir("job")))
 
 		require.NoError(t, reader.Close())
-		eventually(t, "the leftover goes", func() bool { return len(p.entries(t, fslock.DefaultGroup, "job")) == 0 })
+		eventually(t, "the leftover disappears", func() bool { return len(p.entries(t, fslock.DefaultGroup, "job")) == 0 })
 		require.NoError(t, try(t, p.source(t, others[0]), "job", longOptions()).Release(within(t)))
 	})
 }
 
-// A breaker on the reader's host leaves no leftover in the lock's directory: the lock is
-// free at once, however long the reader goes on.
+// A breaker on the reader's host leaves nothing in the lock's directory: the lock is free at once,
+// however long the reader keeps the file open.
 // Rule: break
 func TestBreakOnTheReadersHost(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -102,8 +102,8 @@ func TestBreakOnTheReadersHost(t *testing.T) {
 	})
 }
 
-// What a client keeps of a file that was removed while a process of that host had it open can be
-// neither removed there nor moved, under whichever name.
+// If a file is removed while a process on the same host has it open, the client keeps it under
+// another name. On that host this leftover can be neither removed nor moved, whatever the new name.
 // Rule: break, orphan
 func TestLeftoverIsHeldFast(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, _ []host) {
@@ -124,6 +124,6 @@ func TestLeftoverIsHeldFast(t *testing.T) {
 			require.Equal(t, syscall.EBUSY, errnoOf(dir.Rename(left[0], aside, target)))
 		}
 		require.NoError(t, reader.Close())
-		eventually(t, "the leftover goes", func() bool { return len(p.entries(t, "lock")) == 0 })
+		eventually(t, "the leftover disappears", func() bool { return len(p.entries(t, "lock")) == 0 })
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// An empty directory in the way is what a crash in the middle of a release
-// leaves. os.Rename looks before it calls the system and refuses any directory
-// that exists; the server replaces one that is empty.
+// A crash in the middle of a release leaves an empty directory in the lock's place. os.Rename
+// checks before the system call and rejects any existing directory, whereas the server replaces an
+// empty one.
 // Rule: rename
 func TestRenameOntoAnEmptyDirectory(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -31,9 +31,9 @@ func TestRenameOntoAnEmptyDirectory(t *testing.T) {
 	})
 }
 
-// A host that has once seen a group missing answers an rmdir with ENOENT, without asking the
-// server. As a barrier that says "nothing is held" while something is. The lock's own barrier
-// asks.
+// A host that has once seen a group missing answers rmdir with ENOENT without asking the server. A
+// barrier built on that would report an empty group while a lock is held. The lock's own barrier
+// asks the server.
 // Rule: barrier
 func TestBarrierFromACache(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -45,7 +45,7 @@ func TestBarrierFromACache(t *testing.T) {
 		lease := plant(t, p.source(t, others[0]), "job", long)
 
 		before := h.requests(t)
-		require.ErrorIs(t, base.Rmdir(fslock.DefaultGroup), syscall.ENOENT, "the bare rmdir sees the lock: nothing is shown")
+		require.ErrorIs(t, base.Rmdir(fslock.DefaultGroup), syscall.ENOENT, "inconclusive: the bare rmdir sees the lock")
 		require.Equal(t, before, h.requests(t))
 
 		requireEmpty(t, src, false)
@@ -64,9 +64,9 @@ func requireEmpty(t testing.TB, src *fslock.Source, want bool) {
 	require.Equal(t, want, empty)
 }
 
-// A host that remembers a directory as missing learns from mkdir that it exists. From Linux 6.15
-// on it may go on remembering for v4, and answer the open that follows with ENOENT. The lab's
-// kernel may be older and forget; the lock is right either way.
+// A host that has cached a directory as missing learns from mkdir that it exists. From Linux 6.15
+// on, a v4 client may keep the negative entry and answer the following open with ENOENT. The lab's
+// kernel may be older and drop it; the lock works either way.
 // Rule: stale-names
 func TestOpenAfterARefusedMkdir(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -92,7 +92,7 @@ func TestOpenAfterARefusedMkdir(t *testing.T) {
 	})
 }
 
-// errnoOf is the system's own number in an error, 0 if there is none.
+// errnoOf returns the errno in an error, 0 if it has none.
 func errnoOf(err error) syscall.Errno {
 	var number syscall.Errno
 	errors.As(err, &number)

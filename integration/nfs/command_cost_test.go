@@ -15,15 +15,15 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// commandPrice is how many requests a whole "multilock run" costs, at most, from the opening
-// of the base directory to its end.
+// commandPrice is the maximum number of requests of a whole "multilock run", from opening the base
+// directory to its exit.
 type commandPrice struct {
 	what string
 	most [3]int // with v4.2, v4.1 and v3
 	args []string
-	// before is what another host does before each command, with a job of this name.
+	// before runs on another host before each command, with a job of this name.
 	before func(t *testing.T, other *fslock.Source, name string)
-	// steps are what the command does.
+	// steps do in this process what the command does.
 	steps func(t *testing.T, src *fslock.Source, name string)
 }
 
@@ -47,12 +47,12 @@ func runSteps(t *testing.T, src *fslock.Source, name string) {
 	require.NoError(t, lock.Release(ctx))
 }
 
-// holdAnew takes the lock anew each time, so that the host that is refused knows nothing of it.
+// holdAnew acquires the lock anew each time, so that the host under test has not cached it.
 func holdAnew() func(*testing.T, *fslock.Source, string) {
 	var held *multilock.Lock
 	return func(t *testing.T, other *fslock.Source, name string) {
 		if held != nil {
-			_ = held.Release(context.Background()) // or the end of another test has
+			_ = held.Release(context.Background()) // the cleanup of another test may have released it
 		}
 		held = try(t, other, name, multilock.ForJob{Options: multilock.Options{TTL: long}})
 	}
@@ -63,7 +63,7 @@ func refusedSteps(t *testing.T, src *fslock.Source, name string) {
 	require.ErrorIs(t, err, multilock.ErrHeld)
 }
 
-// runTick runs the job for the tick that is now.
+// runTick runs the job for the current tick.
 func runTick(t *testing.T, other *fslock.Source, name string) {
 	lock := try(t, other, name, longOptions())
 	now := time.Now().UTC()
@@ -81,9 +81,9 @@ func doneSteps(t *testing.T, src *fslock.Source, name string) {
 	require.True(t, result.OK())
 }
 
-// A job under a lock, a refusal, and a job that is done, each as a whole process. On a
-// machine that is busy with other things "true" takes longer than a short job, and costs what
-// those pay: the least counts. TestCostOfEachCallOfACommand is exact.
+// Measures whole processes: a job under a lock, a run whose lock is held, and a job that is already
+// done. On a busy machine "true" takes longer than a short job and costs the additional requests of
+// a long one, so the lowest count is compared. TestCostOfEachCallOfACommand is exact.
 // Rule: calls
 func TestCostOfCommand(t *testing.T) {
 	needCommand(t)
@@ -106,8 +106,8 @@ func TestCostOfCommand(t *testing.T) {
 	}
 }
 
-// Where the requests of a command come from, call by call: it does what TestCostOfCommand
-// counts, in this process, each time with a source of its own.
+// Breaks down the requests of a command by call: does in this process what TestCostOfCommand
+// measures, each time with a new source.
 // Rule: calls
 func TestCostOfEachCallOfACommand(t *testing.T) {
 	needLab(t)
@@ -116,8 +116,8 @@ func TestCostOfEachCallOfACommand(t *testing.T) {
 			t.Run(p.what+"/v"+h.version, func(t *testing.T) {
 				c, l := newCommandBench(t, p, i), &ledger{t: t, h: h}
 				through := faultfs.New(h, l.note)
-				// What the way to the base costs differs here: others change the share's root,
-				// and its mount is in no table that this process sees.
+				// Exclude the path to the base directory, which costs more here: other hosts change
+				// the share's root, and its mount is not in this process's mount table.
 				cost := func() int {
 					return l.total() - l.during("opendir .").total() - l.during("filesystem .").total() + 1
 				}
@@ -138,7 +138,7 @@ func TestCostOfEachCallOfACommand(t *testing.T) {
 	}
 }
 
-// commandBench is where the cost of a command is measured.
+// commandBench measures the cost of a command.
 type commandBench struct {
 	place
 	t     *testing.T
@@ -149,7 +149,7 @@ type commandBench struct {
 	count int
 }
 
-// newCommandBench is ready for a first command.
+// newCommandBench returns a bench that is ready for its first command.
 func newCommandBench(t *testing.T, p commandPrice, i int) *commandBench {
 	pl := newPlace(t)
 	b := &commandBench{place: pl, t: t, price: p, host: hosts()[i], other: pl.source(t, hosts()[(i+1)%3]), name: "job"}
@@ -157,8 +157,8 @@ func newCommandBench(t *testing.T, p commandPrice, i int) *commandBench {
 	return b
 }
 
-// prepare has another host do what comes before. A job that is done has a name of its own
-// each time.
+// prepare runs the price's before on another host. A job that is already done gets a new name each
+// time.
 func (b *commandBench) prepare() {
 	b.count++
 	if b.price.before == nil {

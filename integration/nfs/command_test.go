@@ -17,18 +17,19 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// command is the command line, which the lab's test command builds and passes on.
+// command is the path of the multilock binary, which the lab's test command builds and copies into
+// the machine.
 const command = "/guest/multilock"
 
 func needCommand(t *testing.T) {
 	t.Helper()
 	needLab(t)
 	if _, err := os.Stat(command); err != nil {
-		t.Skip("the lab's test command builds the command line and passes it on: integration/nfs/run")
+		t.Skip("needs the multilock binary that the lab's test command builds: integration/nfs/run")
 	}
 }
 
-// multilockOn runs the command on a host, and returns what it printed.
+// multilockOn runs the command on a host, and returns its standard output.
 func (p place) multilockOn(t *testing.T, h host, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("on", append([]string{h.name, command, "-d", p.on(h)}, args...)...)
@@ -38,14 +39,13 @@ func (p place) multilockOn(t *testing.T, h host, args ...string) []byte {
 	return out
 }
 
-// How many requests a look at one of many locks costs, and how many more all of it
-// may cost, once.
+// How many requests a status of many locks may cost for each lock, plus a fixed overhead.
 const (
 	perLock  = 8
 	overhead = 30
 )
 
-// manyLocks takes locks in a place, on the server's own disk: no host knows them.
+// manyLocks acquires locks on the server's own disk, so that no host has cached them.
 func manyLocks(t *testing.T) (place, int) {
 	t.Helper()
 	locks := 1000
@@ -62,7 +62,7 @@ func manyLocks(t *testing.T) (place, int) {
 	return p, locks
 }
 
-// The same through the command, in a process of its own.
+// The status command, as a whole process, stays within the limit for many locks.
 // Rule: calls
 func TestCostOfStatus(t *testing.T) {
 	needCommand(t)
@@ -72,7 +72,7 @@ func TestCostOfStatus(t *testing.T) {
 	})
 }
 
-// lockSeen is what status tells of a lock.
+// lockSeen is a lock in the output of status.
 type lockSeen struct {
 	Name, State, Host string
 	PID               int
@@ -95,7 +95,7 @@ func requireManyLooks(t *testing.T, h host, locks int, look func()) {
 	require.LessOrEqual(t, spent.total(), perLock*locks+overhead)
 }
 
-// examined is what the tests read of "doctor --join --json".
+// examined holds the parts of the output of "doctor --join --json" that tests check.
 type examined struct {
 	code     int
 	stderr   string
@@ -114,7 +114,7 @@ type examined struct {
 	}
 }
 
-// doctor prepares a doctor on a host that is to meet others.
+// doctor prepares a "doctor --join" on a host.
 func (p place) doctor(h host, args ...string) *exec.Cmd {
 	line := []string{h.name, command, "-d", p.on(h), "doctor", "--join", "--json", "--timeout", "2m"}
 	cmd := exec.Command("on", slices.Concat(line, args)...)
@@ -122,7 +122,7 @@ func (p place) doctor(h host, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// diagnosis waits for a doctor's end.
+// diagnosis waits for a doctor to exit and parses its report.
 func diagnosis(t *testing.T, cmd *exec.Cmd) examined {
 	t.Helper()
 	_ = cmd.Wait()
@@ -132,8 +132,8 @@ func diagnosis(t *testing.T, cmd *exec.Cmd) examined {
 	return e
 }
 
-// about are the findings about other hosts and the meeting, by severity and subject;
-// that a host gives its locks back slowly is none.
+// about returns severity and subject of the findings on other hosts and on the joint test. It
+// leaves out findings that a host was slow to release locks.
 func (e examined) about() []string {
 	var all []string
 	for _, f := range e.Findings {
@@ -144,7 +144,7 @@ func (e examined) about() []string {
 	return all
 }
 
-// meet lets doctors meet, and waits for all of them.
+// meet runs several doctors at the same time and waits for all of them.
 func meet(t *testing.T, doctors ...*exec.Cmd) []examined {
 	t.Helper()
 	for _, cmd := range doctors {
@@ -159,7 +159,7 @@ func meet(t *testing.T, doctors ...*exec.Cmd) []examined {
 	return found
 }
 
-// Hosts of all versions of NFS find each other, and that locks keep them apart.
+// Hosts with different versions of NFS find each other, and verify that locks exclude each other.
 // Rule: I1, fence
 func TestDoctorJoin(t *testing.T) {
 	needCommand(t)

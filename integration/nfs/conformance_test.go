@@ -10,11 +10,11 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// conformanceTTL is long for an emulated machine that answers twenty-odd tests at once.
+// conformanceTTL suits an emulated machine that runs some twenty tests at once.
 const conformanceTTL = 6 * time.Second
 
-// The same suite, in one process whose sources go through another host's NFS
-// client each time that one is opened: all versions and caches in one test.
+// Runs the conformance suite in one process whose sources use the next host's NFS client each time
+// one is opened, so one test covers all versions and caches.
 // Rule: I1, I2, silence, break, fence, commit, outcome, forget
 func TestConformanceAcrossHosts(t *testing.T) {
 	needLab(t)
@@ -29,7 +29,7 @@ func TestConformanceAcrossHosts(t *testing.T) {
 	}))
 }
 
-// fixture makes places whose sources are opened with what options says each time.
+// fixture creates places. Each source is opened with the next options that the place returns.
 func fixture(options func(t testing.TB) func() fslock.Options) locktest.Fixture {
 	f := fslocktest.Fixture(options)
 	f.TTL = conformanceTTL

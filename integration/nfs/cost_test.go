@@ -14,16 +14,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// price is how many requests something costs with v4.2, v4.1 and v3, at most.
+// price is the maximum number of requests of an operation with v4.2, v4.1 and v3.
 type price struct {
 	what string
 	most [3]int
 	call func(t *testing.T, b bench) func()
-	once bool // only the first time is counted
+	once bool // count only the first call
 }
 
-// bench is where the cost of something is measured: a place, a host whose
-// requests are counted, and another host.
+// bench measures the cost of an operation: a place, a host whose requests are counted, and another
+// host.
 type bench struct {
 	place
 	host, other host
@@ -31,13 +31,13 @@ type bench struct {
 }
 
 const (
-	samples = 5 // are enough for a median
-	tries   = 8 // are enough on a busy machine
+	samples = 5 // enough for a median
+	tries   = 8 // enough on a busy machine
 )
 
-// TestCost holds the lock to the number of requests that it costs. On the machine that the lab
-// emulates a request takes a few milliseconds, and so it does on a busy network. The limits are
-// what was measured: a change that makes something dearer has to say so here.
+// TestCost limits the number of requests of each operation of the lock. A request takes a few
+// milliseconds on the lab's emulated machine, as on a busy network. The limits are measured values:
+// a change that adds requests must raise them here.
 // Rule: calls
 func TestCost(t *testing.T) {
 	needLab(t)
@@ -52,9 +52,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// leastOf measures until the limit is kept. On a machine that is busy with other
-// things the client's caches grow old between two calls, and it asks once more:
-// that only ever adds requests.
+// leastOf repeats the measurement until it is within the limit. On a busy machine the client's
+// caches may expire between two calls; that only ever adds requests.
 func (p price) leastOf(t *testing.T, i int) requests {
 	h, other := hosts()[i], hosts()[(i+1)%3]
 	least := p.measure(t, h, other)
@@ -115,7 +114,7 @@ func costOfAttempt(t *testing.T, b bench) func() {
 	}
 }
 
-// costOfPlace is that of one who is alone: the queue is made for him, and removed.
+// costOfPlace is the cost for a lone waiter: its queue is created and removed.
 func costOfPlace(t *testing.T, b bench) func() {
 	return func() {
 		place, err := multilock.Enqueue(context.Background(), b.src, "job", multilock.Options{TTL: long})
@@ -124,7 +123,7 @@ func costOfPlace(t *testing.T, b bench) func() {
 	}
 }
 
-// costOfPlaceBehind is without what he asks while he waits.
+// costOfPlaceBehind excludes the polling while the process waits.
 func costOfPlaceBehind(t *testing.T, b bench) func() {
 	inLine(t, b.source(t, b.other))
 	return func() {
@@ -165,7 +164,7 @@ func looking(t *testing.T, src *fslock.Source) func() {
 	}
 }
 
-// inLine draws a ticket, whatever it is called.
+// inLine draws a ticket with a random name.
 func inLine(t *testing.T, src *fslock.Source) {
 	queue, err := src.Queue("job")
 	require.NoError(t, err)
@@ -223,10 +222,10 @@ func costOfFence(t *testing.T, b bench) func() {
 	}
 }
 
-// costOfBreak plants the lock through the other host, which costs this one nothing.
+// costOfBreak acquires the lock through the other host, which costs this one nothing.
 func costOfBreak(t *testing.T, b bench) func() {
 	gone := b.host.identity(t)
-	gone.Start++ // another process had this number
+	gone.Start++ // the process ID belonged to an earlier process
 	src, err := fslock.Open(fslock.Options{Base: b.on(b.other), FS: b.other, Self: gone})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = src.Close() })
@@ -237,9 +236,9 @@ func costOfBreak(t *testing.T, b bench) func() {
 	}
 }
 
-// costOfSteps changes what the lock's own cycle changes, with as few questions as this
-// client can be made to ask, and looks at nothing: what a read-back costs comes on top.
-// A descriptor of the kind O_PATH is one that asks nothing when it is opened.
+// costOfSteps makes the changes of an acquire and release cycle with as few requests as this client
+// allows, and checks nothing: the cost of a read-back comes on top. Opening a descriptor with
+// O_PATH sends no request.
 func costOfSteps(t *testing.T, b bench) func() {
 	dir := b.dir(t, b.host)
 	require.NoError(t, dir.Mkdir("group", 0o777))
@@ -267,8 +266,8 @@ func costOfSteps(t *testing.T, b bench) func() {
 
 func cookPrices() []price {
 	return []price{
-		// With v4 one less when the server has handed out a delegation with what is read back,
-		// which on a busy machine it does not: see total.
+		// On v4 these are one lower when the server grants a delegation with the file that is read
+		// back, which it does not on a busy machine: see total.
 		{what: "a swap of a cooking lock", most: [3]int{25, 25, 24}, call: costOfSwap},
 		{what: "the same, and one of another host's before", most: [3]int{33, 33, 31}, call: costOfSwapAfterAnother},
 		{what: "a look at a cooking lock", most: [3]int{4, 4, 3}, call: costOfPeek},

@@ -12,11 +12,11 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// serverTick is longer than a server takes to give a change another time than the one before.
+// serverTick is longer than the granularity of the server's timestamps.
 const serverTick = 20 * time.Millisecond
 
-// beating is a lease that has sent two heartbeats. The next one rests on the times
-// that the second left.
+// beating returns a lease that has sent two heartbeats. Its next heartbeat relies on the times left
+// by the second.
 func beating(t *testing.T, src *fslock.Source) source.Lease {
 	t.Helper()
 	lease := plant(t, src, "job", long)
@@ -27,14 +27,14 @@ func beating(t *testing.T, src *fslock.Source) source.Lease {
 	return lease
 }
 
-// removeLockFile is a breaker that dies between its two removals.
+// removeLockFile acts like a breaker that dies between its two removals.
 func removeLockFile(t *testing.T, p place, h host) {
 	t.Helper()
 	require.NoError(t, p.dir(t, h).Unlink(fslock.DefaultGroup+"/job/job.locked"))
 }
 
-// A holder whose lock another host breaks learns it at its next heartbeat, which is no more than
-// a look at the times of the directory and a touch.
+// A holder whose lock is broken by another host notices at its next heartbeat, which only checks
+// the times of the directory and touches it.
 // Rule: heartbeat, loss
 func TestHeartbeatOfABrokenLock(t *testing.T) {
 	for what, harm := range map[string]func(t *testing.T, p place, by host){
@@ -59,8 +59,9 @@ func TestHeartbeatOfABrokenLock(t *testing.T) {
 	}
 }
 
-// The lock file goes between a holder's look and its touch, and the breaker dies before it
-// removes the directory. The lock is free until another takes it, and then the holder learns it.
+// The lock file is removed between a holder's check and its touch, and the breaker dies before it
+// removes the directory. The lock is free until another process acquires it, and only then does the
+// holder notice.
 // Rule: heartbeat
 func TestLockIsHalfBrokenBeforeTheTouch(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -73,7 +74,7 @@ func TestLockIsHalfBrokenBeforeTheTouch(t *testing.T) {
 			}
 			return nil
 		})
-		require.NoError(t, lease.Renew(within(t)), "this is what it cannot see")
+		require.NoError(t, lease.Renew(within(t)), "the holder cannot see this yet")
 		faulty.Inject(nil)
 		successor := plant(t, p.source(t, others[1]), "job", long)
 		require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost)

@@ -17,21 +17,21 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// host is one of the lab's NFS clients. As a vfs.FS it is the file system as that
-// host sees it: calls go through its mount, its caches and its connection.
+// host is one of the lab's NFS clients. As a vfs.FS it is the filesystem as that host sees it:
+// calls go through its mount, its caches and its connection.
 type host struct {
 	name    string
 	version string // of NFS
-	mount   string // where the share is mounted
+	mount   string // mount point of the share
 }
 
-// hosts are the three that every test may use, and must leave as they were.
+// hosts are the three that every test may use, and must leave unchanged.
 func hosts() []host {
 	return []host{{"h1", "4.2", "/shared"}, {"h2", "4.1", "/shared"}, {"h3", "3", "/shared"}}
 }
 
-// eachVersion runs a test once per NFS version, on the host that speaks it.
-// Others are the two remaining hosts.
+// eachVersion runs a test once for each version of NFS, on the host that uses it. The other two
+// hosts are passed as others.
 func eachVersion(t *testing.T, run func(t *testing.T, h host, others []host)) {
 	needLab(t)
 	all := hosts()
@@ -42,8 +42,7 @@ func eachVersion(t *testing.T, run func(t *testing.T, h host, others []host)) {
 	}
 }
 
-// eachVersionAtLength is eachVersion for what takes long: a short run does it with
-// the first version only.
+// eachVersionAtLength is eachVersion for slow tests: a short run covers only the first version.
 func eachVersionAtLength(t *testing.T, run func(t *testing.T, h host, others []host)) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		if testing.Short() && h != hosts()[0] {
@@ -53,7 +52,7 @@ func eachVersionAtLength(t *testing.T, run func(t *testing.T, h host, others []h
 	})
 }
 
-// addHost boots a host for one test, with mount options besides the version's.
+// addHost boots a host for one test, with mount options in addition to the version.
 func addHost(t testing.TB, name, version, options string) host {
 	t.Helper()
 	lab(t, "host", "add", name, "vers="+version+","+options)
@@ -63,8 +62,8 @@ func addHost(t testing.TB, name, version, options string) host {
 
 var _ vfs.FS = host{}
 
-// OpenDir implements vfs.FS. A descriptor belongs to a mount, so what is done
-// through it is done by this host's client, whichever process does it.
+// OpenDir implements vfs.FS. A descriptor belongs to a mount, so all calls through it go to this
+// host's client, whichever process makes them.
 func (h host) OpenDir(path string) (vfs.Dir, error) {
 	var dir vfs.Dir
 	err := h.inside(func() (err error) {
@@ -74,14 +73,15 @@ func (h host) OpenDir(path string) (vfs.Dir, error) {
 	return dir, err
 }
 
-// inside runs f on a thread that sees the host's file systems.
+// inside runs f on a thread that sees the host's filesystems.
 func (h host) inside(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		if unix.Gettid() == os.Getpid() {
-			// All but the first, which would keep the host's mounts until the process ends, when nobody answers there any more.
-			// As long as it is this goroutine's, another one has another thread.
+			// Use any thread but the first. The first would keep the host's mounts until the
+			// process ends, when their server no longer answers. While this goroutine holds it, the
+			// new goroutine gets another thread.
 			result <- h.inside(f)
 			runtime.UnlockOSThread()
 			return
@@ -95,8 +95,8 @@ func (h host) inside(f func() error) error {
 	return <-result
 }
 
-// enter moves the calling thread into the host's mount namespace. A thread that
-// shares its root directory with others may not (setns(2)).
+// enter moves the calling thread into the host's mount namespace. A thread that shares its root
+// directory with other threads may not enter one (setns(2)).
 func (h host) enter() error {
 	pinned, err := h.state("namespace")
 	if err != nil {
@@ -113,13 +113,13 @@ func (h host) enter() error {
 	return unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNS)
 }
 
-// state is what the lab notes about a host.
+// state reads one of the lab's files about a host.
 func (h host) state(file string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/run/lab/hosts", h.name, file))
 	return strings.TrimSpace(string(text)), err
 }
 
-// identity is that of this process, as it would be on the host.
+// identity is the identity that this process would have on the host.
 func (h host) identity(t testing.TB) process.Identity {
 	t.Helper()
 	id, err := process.Self()
@@ -130,9 +130,8 @@ func (h host) identity(t testing.TB) process.Identity {
 	return id
 }
 
-// The lab's work on one host must not be felt on another, or tests measure the lab. If the
-// server's network address changed with the hosts that come and go, the others would lose it for
-// up to a minute.
+// The lab's work on one host must not affect other hosts, or tests measure the lab. If the server's
+// network address changed when hosts come and go, the other hosts would lose it for up to a minute.
 // Rule: none (the lab)
 func TestServerKeepsItsAddressWhoeverComes(t *testing.T) {
 	needLab(t)
@@ -148,8 +147,8 @@ func TestServerKeepsItsAddressWhoeverComes(t *testing.T) {
 	require.Equal(t, before, address())
 }
 
-// A host that crashes says no good-bye to the server: its requests are aborted, and
-// its mounts stay, even if nothing uses them any more at that moment.
+// A crashing host does not disconnect from the server: its requests are aborted, and its mounts
+// stay, even if no process uses them at that moment.
 // Rule: none (the lab)
 func TestAbortedMountsStay(t *testing.T) {
 	needLab(t)
@@ -175,7 +174,7 @@ func TestMain(m *testing.M) {
 
 func inLab() bool { return os.Getenv("MULTILOCK_LAB") == "1" }
 
-// needLab skips a test where there is no NFS.
+// needLab skips a test outside the lab.
 func needLab(t testing.TB) {
 	t.Helper()
 	if !inLab() {

@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// hostWithClock boots a host for one test whose wall clock is wrong by so much.
+// hostWithClock boots a host for one test, with a wall clock that is wrong by the given duration.
 func hostWithClock(t testing.TB, h host, wrong time.Duration) host {
 	t.Helper()
 	odd := addHost(t, "odd", h.version, "hard")
@@ -31,7 +31,7 @@ func (h host) setClock(t testing.TB, ahead time.Duration) {
 	lab(t, "host", "clock", h.name, strconv.Itoa(int(ahead.Seconds())))
 }
 
-// output is what a command prints on a host.
+// output runs a command on a host and returns its output.
 func (h host) output(t testing.TB, command ...string) string {
 	t.Helper()
 	out, err := exec.Command("on", append([]string{h.name}, command...)...).CombinedOutput()
@@ -39,10 +39,9 @@ func (h host) output(t testing.TB, command ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A host's clock is two days ahead, and then two days behind. A comparison with the server's
-// times takes a living holder for dead at once, or a dead one for alive for days. Here a living
-// holder stays the holder, whether the wrong clock is the waiter's or its own, and also when it
-// jumps.
+// A host's clock is two days ahead, then two days behind. Comparing it with the server's times
+// would make a live holder look dead at once, or a dead one alive for days. A live holder must keep
+// its lock, whether the wrong clock is the waiter's or its own, and also when the clock jumps.
 // Rule: I5, silence
 func TestHostWhoseClockIsWrong(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
@@ -66,7 +65,8 @@ func TestHostWhoseClockIsWrong(t *testing.T) {
 	})
 }
 
-// requireNaiveAge shows the naive way: a lock's age by the clock of the host that looks.
+// requireNaiveAge checks that the naive age of a lock, computed with the observing host's clock, is
+// wrong.
 func requireNaiveAge(t *testing.T, p place, odd host, ahead time.Duration) {
 	t.Helper()
 	now := odd.output(t, "date", "+%s")
@@ -82,8 +82,8 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// A host whose clock is two days ahead finds nothing that is a day old, and shows ages by the
-// server's times.
+// A host whose clock is two days ahead does not mistake new files for day-old leftovers, and shows
+// ages by the server's times.
 // Rule: I5, staging
 func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 	needCommand(t)
@@ -95,7 +95,7 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = contender.Close() })
 	p.multilockOn(t, odd, "clean")
-	require.Len(t, p.entries(t, ".multilock", "staging"), 1, "what a waiter has prepared was taken for a leftover")
+	require.Len(t, p.entries(t, ".multilock", "staging"), 1, "a waiter's staged lock was removed as a leftover")
 	require.Equal(t, lease.Record().Token, p.record(t, "job").Token)
 	var status struct {
 		Locks []struct {
@@ -110,8 +110,8 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 	}
 }
 
-// "Once a day over all hosts" is the server's day: a host for which it is the day after
-// tomorrow, or before yesterday, does not run the job again.
+// "Once a day across all hosts" means the server's day: a host whose date is two days ahead or
+// behind does not run the job again.
 // Rule: I5, ticks
 func TestTickOnAHostWithAnotherDay(t *testing.T) {
 	needCommand(t)
@@ -127,14 +127,14 @@ func TestTickOnAHostWithAnotherDay(t *testing.T) {
 	require.Empty(t, run(odd))
 }
 
-// shiftClock steps the wall clock of the server, which is that of all hosts, too,
-// but for those that have one of their own (hostWithClock).
+// shiftClock steps the wall clock of the server. All hosts share it, except those with a clock of
+// their own (hostWithClock).
 func shiftClock(t testing.TB, seconds string) {
 	t.Helper()
 	lab(t, "server", "clock", seconds)
 }
 
-// requireGoesOn waits for some more heartbeats of a holder, which still is the holder.
+// requireGoesOn waits for more heartbeats of a holder, and checks that it still holds the lock.
 func (p place) requireGoesOn(t *testing.T, holder remote, token string) {
 	t.Helper()
 	for range 5 {
@@ -145,8 +145,8 @@ func (p place) requireGoesOn(t *testing.T, holder remote, token string) {
 	holder.must(t, order{Do: "verify"})
 }
 
-// The age of a lock and of its last heartbeat are differences of the server's own times, however
-// wrong its clock is when they are read.
+// The age of a lock and of its last heartbeat are differences between the server's own times, so
+// they are right however wrong the server's clock is.
 // Rule: I5, server-clock
 func TestAgesByAWrongClock(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {

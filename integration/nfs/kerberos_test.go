@@ -14,15 +14,16 @@ import (
 	"github.com/multilock/go/internal/testkit/actor"
 )
 
-// alice is a user of the lab's hosts.
+// alice is a user on the lab's hosts.
 const alice = 1001
 
-// kerberized starts a realm, and returns a place that belongs to a user, and hosts that mount it with each flavor.
+// kerberized starts a realm, and returns a place that belongs to a user, and hosts that mount it
+// with each flavor.
 func kerberized(t *testing.T, owner int, flavors ...string) (p place, all []host) {
 	t.Helper()
 	needLab(t)
 	if testing.Short() {
-		t.Skip("boots hosts of its own, and a KDC")
+		t.Skip("boots more hosts and a KDC")
 	}
 	lab(t, "kerberos", "start")
 	t.Cleanup(func() { lab(t, "server", "security", "sys") })
@@ -34,13 +35,13 @@ func kerberized(t *testing.T, owner int, flavors ...string) (p place, all []host
 	return p, all
 }
 
-// Locks, numbers and results go from host to host, whatever protects the requests. To the server,
-// root on such a host is another user.
+// Locks, fencing numbers and results pass from host to host, whatever protects the requests. To the
+// server, root on such a host is another user.
 // Rule: commit, fence
 func TestKerberos(t *testing.T) {
 	flavors := []string{"krb5", "krb5i"}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err != nil || !strings.HasPrefix(string(release), "6.1.") {
-		flavors = append(flavors, "krb5p") // which that kernel, of Debian 12, cannot mount from itself (EIO)
+		flavors = append(flavors, "krb5p") // the kernel of Debian 12 cannot mount krb5p from itself (EIO)
 	}
 	p, all := kerberized(t, nobody, flavors...)
 	squash(t)
@@ -52,7 +53,7 @@ func TestKerberos(t *testing.T) {
 	}
 }
 
-// asAlice starts a process of hers.
+// asAlice starts an actor that runs as alice.
 func asAlice(t *testing.T, h host, p place) remote {
 	t.Helper()
 	a := remote{actor.Prepare(t, "actor", p.on(h), "on", h.name, "setpriv", "--reuid", "alice", "--clear-groups"), h}
@@ -65,7 +66,7 @@ func giveTicket(t *testing.T, h host, life time.Duration) {
 	lab(t, "kerberos", "ticket", h.name, "alice", strconv.Itoa(int(life.Seconds())))
 }
 
-// awaitExpiry waits until the server's files cannot be had with the ticket any more.
+// awaitExpiry waits until the ticket no longer gives access to the server's files.
 func awaitExpiry(t *testing.T, h host) {
 	t.Helper()
 	eventually(t, "the ticket ends", func() bool {
@@ -75,8 +76,8 @@ func awaitExpiry(t *testing.T, h host) {
 
 const ticketLife = 15 * time.Second
 
-// A holder whose ticket ends sends no heartbeats. With a new one in time it goes on, and no other
-// gets the lock meanwhile.
+// A holder whose ticket expires cannot send heartbeats. With a new ticket in time it continues, and
+// no other process acquires the lock in between.
 // Rule: heartbeat, I1
 func TestTicketIsRenewedInTime(t *testing.T) {
 	p, all := kerberized(t, alice, "krb5")
@@ -92,8 +93,8 @@ func TestTicketIsRenewedInTime(t *testing.T) {
 	holder.must(t, order{Do: "release"})
 }
 
-// Without a new ticket a holder loses the lock after its TTL, and knows it; another host takes it
-// over.
+// Without a new ticket, a holder loses the lock after its TTL, and notices; another host takes the
+// lock over.
 // Rule: validity, loss, silence
 func TestTicketThatEnds(t *testing.T) {
 	p, all := kerberized(t, alice, "krb5")

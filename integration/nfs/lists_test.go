@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// A host that has seen where a list ends learns at once that another one has added to it, or
-// taken it back, whatever it remembers of the names there.
+// A host that has read a list to its end sees at once that another host has appended to it, or
+// withdrawn an addition, whatever names the client has cached.
 // Rule: add, stale-names
 func TestListThatGrows(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {

@@ -17,14 +17,13 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// loseReplies lets the server carry out calls of a host and then restart before
-// the host has heard of it. The host sends them again, to a server that
-// remembers nothing: the reply cache of v3 and the sessions of v4.1 are gone.
+// loseReplies lets the server execute a host's calls and restart before the host has received the
+// replies. The host retransmits the calls to a server that no longer recognises them: v3's reply
+// cache and v4.1's sessions are gone.
 //
-// One restart is for all of the calls. So each must be in a place of its own:
-// while a call is under way, the client lets no other change the same directory, and of
-// all renames from one directory into another it sends one at a time
-// (s_vfs_rename_mutex, for each mount).
+// One restart serves all calls, so each call needs a place of its own: while a call is pending, the
+// client allows no other change in the same directory, and it sends renames between directories one
+// at a time (s_vfs_rename_mutex, per mount).
 func loseReplies(t *testing.T, h host, calls []*bareCall) {
 	t.Helper()
 	sendAtOnce(t, h, calls[0].place)
@@ -44,9 +43,9 @@ func loseReplies(t *testing.T, h host, calls []*bareCall) {
 	wakeClients()
 }
 
-// prime makes the host's client ask whatever it asks before it changes something
-// in a directory of the place: who may, and for v3 the default access list. It would
-// wait for those replies instead of sending the request that is meant.
+// prime makes the client send the requests that precede a change in a directory of the place:
+// access rights, and for v3 the default ACL. Otherwise the client would wait for those replies
+// instead of sending the change.
 func prime(t *testing.T, h host, p place) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(p.stored(), func(path string, d fs.DirEntry, err error) error {
@@ -55,18 +54,17 @@ func prime(t *testing.T, h host, p place) {
 		}
 		here := strings.Replace(path, p.stored(), p.on(h), 1)
 		return h.inside(func() error {
-			_, _ = unix.Getxattr(here, "system.posix_acl_default", nil) // there is none, or this is v4
+			_, _ = unix.Getxattr(here, "system.posix_acl_default", nil) // fails without an ACL, and with v4
 			_, err := os.ReadDir(here)
 			return err
 		})
 	}))
 }
 
-// sendAtOnce has the host's TCP send requests though no reply comes, and so no
-// acknowledgement: it waits for seconds before it takes a segment for lost, and may
-// have many under way. The times are measured anew by the requests that follow. How
-// many is still as few as the losses of an earlier test have left it, until there is
-// some traffic.
+// sendAtOnce makes the host's TCP keep sending while no replies, and so no acknowledgements,
+// arrive: TCP then waits for seconds before it considers a segment lost, and may have many in
+// flight. The requests that follow measure the round-trip time anew. The congestion window is still
+// small from the losses of an earlier test, until there is some traffic.
 func sendAtOnce(t *testing.T, h host, p place) {
 	t.Helper()
 	route := []string{h.name, "ip", "route", "change", "10.0.0.0/24", "dev", "eth0"}
@@ -74,7 +72,7 @@ func sendAtOnce(t *testing.T, h host, p place) {
 	t.Cleanup(func() { lab(t, "on", route...) })
 	require.NoError(t, h.inside(func() error {
 		traffic := filepath.Join(p.on(h), "traffic")
-		err := os.WriteFile(traffic, make([]byte, 1<<20), 0o600) // sent at the latest when it is closed
+		err := os.WriteFile(traffic, make([]byte, 1<<20), 0o600) // sent on close at the latest
 		return errors.Join(err, os.Remove(traffic))
 	}))
 }
@@ -84,13 +82,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// bareCall is one call as a program makes it that believes what it is told.
+// bareCall is a call by a program that trusts the result that it receives.
 type bareCall struct {
 	what    string
 	prepare func(dir vfs.Dir) error
 	call    func(dir vfs.Dir) error
 	entry   string
-	there   bool // whether the call leaves the entry
+	there   bool // whether the entry exists after the call
 	answer  error
 
 	place    place
@@ -109,8 +107,8 @@ func bareCalls() []*bareCall {
 	remove := func(dir vfs.Dir) error { return dir.Unlink("old") }
 	return []*bareCall{
 		{what: "MKDIR", prepare: nothing, call: mkdir, entry: "new", there: true, answer: syscall.EEXIST},
-		// The server compares the verifier of the exclusive create that it has stored in
-		// the file's times: the only repetition that it recognises.
+		// The server compares the verifier of the exclusive create, which it stores in the file's
+		// times. This is the only retransmission that it recognises.
 		{what: "CREATE", prepare: nothing, call: create, entry: "new", there: true},
 		{what: "RENAME", prepare: oldDir, call: rename, entry: "new", there: true, answer: syscall.ENOENT},
 		{what: "RMDIR", prepare: oldDir, call: rmdir, entry: "old", answer: syscall.ENOENT},
@@ -126,8 +124,8 @@ func createFile(dir vfs.Dir, name string) error {
 	return f.Close()
 }
 
-// A call that was carried out is reported as failed if its reply was lost on the way: a process
-// that trusts the report has a lock and does not know it, or counts its own removal as a break.
+// If its reply is lost, a call that succeeded is reported as failed. A process that trusts the
+// report has a lock and does not know it, or takes its own removal for a break by another process.
 // Rule: rename, release
 func TestLostReplyOfABareCall(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
@@ -152,16 +150,16 @@ func softHost(t testing.TB, version string) host {
 	return addHost(t, "soft", version, "soft,timeo=5,retrans=1")
 }
 
-// zombie is a request that the server has taken in and not yet carried out,
-// from a host that has given up on it.
+// zombie is a request that the server has received and not yet executed, and that its host has
+// given up on.
 type zombie struct {
 	thaw func()
 	h    host
 }
 
-// raise sends a request and lets the host give up on it. The share is frozen: the
-// request waits inside nfsd. And the connection breaks and cannot be made again,
-// for only without one does v4 give up.
+// raise sends a request and makes the host give up on it. The share is frozen, so the request waits
+// inside nfsd. The connection is cut and cannot be reestablished, because v4 gives up only without
+// a connection.
 func raise(t *testing.T, h host, send func()) *zombie {
 	t.Helper()
 	z := &zombie{thaw: freeze(t), h: h}
@@ -173,8 +171,7 @@ func raise(t *testing.T, h host, send func()) *zombie {
 	return z
 }
 
-// awaken lets the server carry the request out, and returns when the host can
-// talk to it again.
+// awaken lets the server execute the request, and returns when the host is connected again.
 func (z *zombie) awaken(t *testing.T) {
 	t.Helper()
 	z.thaw()
@@ -199,7 +196,7 @@ func eachSoftHost(t *testing.T, run func(t *testing.T, h, other host)) {
 	})
 }
 
-// A soft mount reports a rename as failed that is carried out later. A process that trusts the
+// A soft mount reports a rename as failed that the server executes later. A process that trusts the
 // report leaves a lock in place without a holder.
 // Rule: rename
 func TestBareRenameAfterItsFailure(t *testing.T) {
@@ -216,8 +213,8 @@ func TestBareRenameAfterItsFailure(t *testing.T) {
 	})
 }
 
-// A release of which the answer is missing says so, and can be repeated. When it is carried out
-// later, even after the repetition, it does no harm.
+// A release whose reply is missing reports that it is unsure, and can be repeated. If the server
+// executes it later, even after the repetition, it does no harm.
 // Rule: release, I4
 func TestReleaseThatIsCarriedOutLater(t *testing.T) {
 	eachSoftHost(t, func(t *testing.T, h, other host) {
@@ -229,7 +226,7 @@ func TestReleaseThatIsCarriedOutLater(t *testing.T) {
 		require.NotEmpty(t, p.record(t, "job").Token)
 		z.awaken(t)
 		successor := acquire(t, p.source(t, other), "job", longOptions())
-		// Held for a moment only, it was released without a look: see fslock's Release.
+		// A lock held only briefly is released without a check; see fslock's Release.
 		if err := lock.Release(within(t)); !errors.Is(err, multilock.ErrUnsure) {
 			require.NoError(t, err)
 		}
@@ -238,8 +235,8 @@ func TestReleaseThatIsCarriedOutLater(t *testing.T) {
 	})
 }
 
-// freeze keeps the server from changing anything on the share: requests that
-// would do so wait in nfsd until the share thaws.
+// freeze keeps the server from changing anything on the share: requests that would do so wait in
+// nfsd until the share thaws.
 func freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	share, err := os.Open("/export")

@@ -10,13 +10,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Other ways to mount the export: an older version, a client that shares nothing with the other mounts of its host, and
-// two mounts on one host, each of which has caches of its own.
+// The lock also works between other kinds of mounts: an older version of NFS, a client that shares
+// no cache with other mounts on its host, and two mounts on one host with separate caches.
 // Rule: I1, I7, fence
 func TestOtherMounts(t *testing.T) {
 	needLab(t)
 	if testing.Short() {
-		t.Skip("boots two hosts more")
+		t.Skip("boots two more hosts")
 	}
 	one := addHost(t, "mounts", "4.2", "hard,nosharecache")
 	lab(t, "host", "mount", one.name, "/second", "vers=4.2,hard,nosharecache")
@@ -31,7 +31,7 @@ func TestOtherMounts(t *testing.T) {
 	}
 }
 
-// handOver has a lock, its number and its result go from one mount to the other and back.
+// handOver passes a lock, its fencing number and its result from one mount to the other and back.
 func handOver(t *testing.T, p place, a, b host) {
 	t.Helper()
 	sources := []multilock.Source{p.source(t, a), p.source(t, b)}
@@ -65,7 +65,8 @@ func handOver(t *testing.T, p place, a, b host) {
 	p.requireEmpty(t)
 }
 
-// requireFree has a client look at the lock before another takes it.
+// requireFree inspects a free lock, so that the client has cached its absence before another one
+// acquires it.
 func requireFree(t *testing.T, src multilock.Source) {
 	t.Helper()
 	seen, err := multilock.Inspect(within(t), src, "job", multilock.StalePolicy{})

@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// On a full share no lock can be taken. The error says so, and nothing is left.
-// What is held can be renewed, given back, and broken.
+// On a full share no lock can be acquired. The error says why, and nothing is left behind. Held
+// locks can still be renewed, released and broken.
 // Rule: stage, I4
 func TestFullShare(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
@@ -29,7 +29,7 @@ func TestFullShare(t *testing.T) {
 		require.Empty(t, p.entries(t, ".multilock", "staging"))
 
 		require.NoError(t, lock.Verify(within(t)))
-		require.Eventually(t, func() bool { // the server's clock can be read there: until the TTL is over it is held
+		require.Eventually(t, func() bool { // fails until the TTL is over; the server's clock still works there
 			_, err := multilock.Break(within(t), src, "abandoned", multilock.BreakOptions{})
 			return err == nil
 		}, time.Minute, time.Second)
@@ -41,14 +41,14 @@ func TestFullShare(t *testing.T) {
 	})
 }
 
-// readOnly exports the share so that nobody may write.
+// readOnly exports the share read-only.
 func readOnly(t testing.TB) {
 	t.Helper()
 	lab(t, "exportfs", "-o", "ro,no_root_squash,no_subtree_check,insecure,fsid=1", "10.0.0.0/24:/export")
 	t.Cleanup(func() { lab(t, "server", "export", "sync") })
 }
 
-// On a read-only export nothing can be taken, and what is held can be looked at.
+// On a read-only export no lock can be acquired, and held locks can be inspected.
 // Rule: server-clock
 func TestReadOnlyExport(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What jobs print costs the server little more than they do themselves, and no file for each:
-// they print a line, on one host, and the same list is run in silence, and with a file for
-// each job. How often results are committed meanwhile depends on how long jobs take: only what
-// is written is held to.
+// Capturing the output of jobs costs the server little more than running them silently, and no file
+// for each job. Jobs that print a line run on one host; the same list runs silently, and with a
+// file for each job. How often results are committed depends on how long the jobs take, so the
+// limits apply only to writes.
 // Rule: output
 func TestCostOfOutput(t *testing.T) {
 	needCommand(t)
-	const jobs = 40 // an emulated machine takes its time for a process
+	const jobs = 40 // starting a process is slow on an emulated machine
 	for _, h := range hosts() {
 		t.Run("v"+h.version, func(t *testing.T) {
 			written := map[string]int{}
@@ -25,7 +25,7 @@ func TestCostOfOutput(t *testing.T) {
 				{"silent", "true", ""}, {"together", "echo this is a line", ""}, {"a file each", "echo this is a line", "there"},
 			} {
 				p := newPlace(t)
-				list := filepath.Join(outside(t), "list") // root runs none from a share on which anybody may write
+				list := filepath.Join(outside(t), "list") // root runs no list from a share that anybody may write
 				require.NoError(t, os.WriteFile(list, []byte(strings.Repeat(c.job+"\n", jobs)), 0o644))
 				args := []string{"batch", "-g", ".locks", "-q", "-j4"}
 				if c.logs != "" {

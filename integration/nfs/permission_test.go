@@ -9,18 +9,18 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// squash makes root on the hosts nobody on the share.
+// squash makes the server map root on the hosts to nobody.
 func squash(t testing.TB) {
 	t.Helper()
 	lab(t, "server", "squash", "on")
 	t.Cleanup(func() { lab(t, "server", "squash", "off") })
 }
 
-// nobody is whom the server makes of root.
+// nobody is the user to which the server maps root.
 const nobody = 65534
 
-// Where root is squashed to another user, it locks like any other user in a base that other users
-// may not write: it trusts what the server says is its own.
+// A squashed root locks like any other user in a base that other users cannot write: it trusts the
+// files that the server reports as its own.
 // Rule: none (docs/security.md)
 func TestSquashedRootWhereNobodyMayWrite(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -35,7 +35,7 @@ func TestSquashedRootWhereNobodyMayWrite(t *testing.T) {
 	})
 }
 
-// A lock that root took before it was squashed is held for the other user, too.
+// A lock acquired by root before it was squashed also counts as held for the squashed user.
 // Rule: none (docs/security.md)
 func TestSquashedRootMeetsALock(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {

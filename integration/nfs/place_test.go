@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// watchdog ends what would hang for ever. Nothing depends on it.
+	// watchdog ends a test that hangs. No result depends on its length.
 	watchdog = 2 * time.Minute
-	// long is a time to live that does not end during a test.
+	// long is a TTL that does not end during a test.
 	long = time.Hour
-	// shortTTL is one whose end tests wait for: long enough for the emulated machine
-	// to send ten heartbeats in.
+	// shortTTL is a TTL that tests wait out. It is long enough for ten heartbeats on an emulated
+	// machine.
 	shortTTL = 3 * time.Second
 )
 
@@ -37,37 +37,36 @@ func tool(name string, args ...string) error {
 	return nil
 }
 
-// lab runs one that has to succeed.
+// lab runs one of the lab's tools and requires it to succeed.
 func lab(t testing.TB, name string, args ...string) {
 	t.Helper()
 	require.NoError(t, tool(name, args...))
 }
 
-// within is a context that ends with the watchdog.
+// within returns a context with the watchdog's timeout.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// eventually waits for something that another process or host brings about.
+// eventually waits for a condition that another process or host fulfils.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(watchdog); !done(); {
-		require.True(t, time.Now().Before(end), "this never came about: %s", what)
+		require.True(t, time.Now().Before(end), "this never happened: %s", what)
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// awaitCount waits until so many have been counted. As long as there is one more now
-// and then, it waits.
+// awaitCount waits until the count has been reached. It only fails if the count stops growing.
 func awaitCount(t testing.TB, what string, want int, count func() int) {
 	t.Helper()
 	last := -1
 	for last < want {
 		next := last
 		eventually(t, fmt.Sprintf("%s: more than %d of %d", what, last, want), func() bool {
-			time.Sleep(100 * time.Millisecond) // a look may read all that there is
+			time.Sleep(100 * time.Millisecond) // counting may read a large file
 			next = count()
 			return next > last
 		})
@@ -75,7 +74,7 @@ func awaitCount(t testing.TB, what string, want int, count func() int) {
 	}
 }
 
-// awaitExit waits for a process that has to end.
+// awaitExit waits for a process that must end.
 func awaitExit(t testing.TB, wait func() error) error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -84,14 +83,14 @@ func awaitExit(t testing.TB, wait func() error) error {
 	case err := <-ended:
 		return err
 	case <-within(t).Done():
-		return errors.New("the process does not end")
+		return errors.New("the process did not end")
 	}
 }
 
 // place is a base directory on the share.
 type place struct{ name string }
 
-// newPlace makes an empty base directory that every user may look at.
+// newPlace creates an empty base directory that every user may read.
 func newPlace(t testing.TB) place {
 	t.Helper()
 	dir, err := os.MkdirTemp("/export", "place-")
@@ -101,18 +100,17 @@ func newPlace(t testing.TB) place {
 	return place{filepath.Base(dir)}
 }
 
-// on is a path below the place as a host sees it.
+// on returns a path below the place as a host sees it.
 func (p place) on(h host, elements ...string) string {
 	return filepath.Join(append([]string{h.mount, p.name}, elements...)...)
 }
 
-// stored is the same path on the server's own disk, where no NFS client is
-// between it and who looks at it.
+// stored returns the same path on the server's own disk, which bypasses the NFS clients.
 func (p place) stored(elements ...string) string {
 	return filepath.Join(append([]string{"/export", p.name}, elements...)...)
 }
 
-// record is the lock's record on the server's disk; without a token if there is none.
+// record reads the lock's record from the server's disk; its token is empty if the lock is free.
 func (p place) record(t testing.TB, name string) source.Record {
 	t.Helper()
 	content, err := os.ReadFile(p.stored(fslock.DefaultGroup, name, name+".locked"))
@@ -123,7 +121,7 @@ func (p place) record(t testing.TB, name string) source.Record {
 	return fslock.ParseRecord(name, content)
 }
 
-// heartbeat is the time of a lock's last heartbeat; zero if there is no lock.
+// heartbeat returns the time of a lock's last heartbeat; zero if the lock is free.
 func (p place) heartbeat(t testing.TB, name string) time.Time {
 	t.Helper()
 	info, err := os.Stat(p.stored(fslock.DefaultGroup, name))
@@ -134,7 +132,7 @@ func (p place) heartbeat(t testing.TB, name string) time.Time {
 	return info.ModTime()
 }
 
-// entries are the names in a directory on the server's disk, none if it is absent.
+// entries lists a directory on the server's disk; nil if it is absent.
 func (p place) entries(t testing.TB, elements ...string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(p.stored(elements...))
@@ -149,20 +147,20 @@ func (p place) entries(t testing.TB, elements ...string) []string {
 	return names
 }
 
-// requireEmpty checks that no lock is held and nothing is left in staging.
+// requireEmpty checks that no lock is held and staging is empty.
 func (p place) requireEmpty(t testing.TB) {
 	t.Helper()
 	require.Empty(t, p.entries(t, fslock.DefaultGroup))
 	require.Empty(t, p.entries(t, ".multilock", "staging"))
 }
 
-// source opens the locks of a place as a process on a host does.
+// source opens a place's source as a process on a host does.
 func (p place) source(t testing.TB, h host) *fslock.Source {
 	t.Helper()
 	return p.sourceThrough(t, h, h)
 }
 
-// sourceThrough does so with another file system between the lock and the host.
+// sourceThrough opens a source with another filesystem between the lock and the host.
 func (p place) sourceThrough(t testing.TB, h host, through vfs.FS) *fslock.Source {
 	t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: p.on(h), FS: through, Self: h.identity(t)})
@@ -180,7 +178,7 @@ func (p place) dir(t testing.TB, h host, elements ...string) vfs.Dir {
 	return dir
 }
 
-// try takes a lock that must be free.
+// try acquires a lock that must be free.
 func try(t testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.TryAcquire(within(t), src, name, opt)
@@ -189,7 +187,7 @@ func try(t testing.TB, src multilock.Source, name string, opt multilock.Terms) *
 	return lock
 }
 
-// acquire takes a lock that must become free.
+// acquire waits for a lock that must become free.
 func acquire(t testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.Acquire(within(t), src, name, opt)
@@ -198,7 +196,7 @@ func acquire(t testing.TB, src multilock.Source, name string, opt multilock.Term
 	return lock
 }
 
-// requireHeldBy checks that a host is refused because of the lock with this token.
+// requireHeldBy checks that an attempt fails because of the lock with this token.
 func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multilock.Observation {
 	t.Helper()
 	_, err := multilock.TryAcquire(within(t), src, name, multilock.Options{})
@@ -208,7 +206,7 @@ func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multi
 	return held.Observation
 }
 
-// plant takes a free lock and leaves it to the test to renew it or not.
+// plant acquires a free lock that is only renewed if the test does so.
 func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) source.Lease {
 	t.Helper()
 	contender, err := src.Contend(within(t), name, source.Claim{TTL: ttl, Heartbeat: ttl / 10}, multilock.StalePolicy{})
@@ -220,7 +218,7 @@ func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) s
 	return lease
 }
 
-// takenOver is the evidence of every break in the history.
+// takenOver returns the evidence of every break in the history.
 func takenOver(t testing.TB, src *fslock.Source) []string {
 	t.Helper()
 	events, err := source.Collect(src.History(within(t), time.Time{}))
@@ -234,7 +232,7 @@ func takenOver(t testing.TB, src *fslock.Source) []string {
 	return why
 }
 
-// outside is a directory that is not on the share, and the same on all hosts.
+// outside creates a directory that is not on the share. All hosts see the same one.
 func outside(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "outside-")
@@ -243,18 +241,18 @@ func outside(t testing.TB) string {
 	return dir
 }
 
-// longOptions are those of a lock that stays held during a test.
+// longOptions are for a lock that stays held during a test.
 func longOptions() multilock.Options { return multilock.Options{TTL: long} }
 
-// startServer brings nfsd back after "server stop".
+// startServer starts nfsd again after "server stop".
 func startServer(t testing.TB) {
 	t.Helper()
 	lab(t, "server", "start")
 	wakeClients()
 }
 
-// wakeClients makes every host talk to the server. The grace period of v4 ends
-// when the last client has reclaimed its state, which an idle one puts off.
+// wakeClients makes every host access the share. The grace period of v4 ends when the last client
+// has reclaimed its state, which an idle client delays.
 func wakeClients() {
 	for _, h := range hosts() {
 		go func() {
@@ -271,7 +269,7 @@ func wakeClients() {
 	}
 }
 
-// breakAlive breaks a lock although its holder may live.
+// breakAlive breaks a lock even if its holder may be alive.
 func breakAlive(t testing.TB, src *fslock.Source) {
 	t.Helper()
 	_, err := multilock.Break(within(t), src, "job", multilock.BreakOptions{Alive: true})

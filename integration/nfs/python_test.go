@@ -15,15 +15,15 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// What the lab's test command passes on, for a process that takes locks as the
-// Python MultiLock does.
+// Paths at which the lab's test command provides Python and a script that locks like the Python
+// class MultiLock.
 const (
 	pythonHome = "/guest/python/usr"
 	peerScript = "/guest/multilock_peer.py"
 )
 
-// newPython starts such a process on a host. See multilock/fslock/testdata/multilock_peer.py
-// for what it can be told.
+// newPython starts a Python peer on a host. See multilock/fslock/testdata/multilock_peer.py for its
+// commands.
 func newPython(t *testing.T, h host, p place) *locktest.Script {
 	t.Helper()
 	libraries := pythonHome + "/lib/x86_64-linux-gnu"
@@ -32,17 +32,17 @@ func newPython(t *testing.T, h host, p place) *locktest.Script {
 		pythonHome+"/bin/python3.11", peerScript, p.on(h, fslock.DefaultGroup)))
 }
 
-// besides opens the locks of a place for use together with Python peers.
+// besides opens a place's locks for use together with Python peers.
 func (p place) besides(t *testing.T, h host) *fslock.Source {
 	return fslocktest.Open(t, fslock.Options{Base: p.on(h), FS: h, Self: h.identity(t), LegacyPeers: true})
 }
 
-// withPython runs a test with the Python peer on the v3 host, and on the v4.1 one;
-// ours are on the others.
+// withPython runs a test with the Python peer on the v3 host, and on the v4.1 host. The Go
+// processes run on the other two hosts.
 func withPython(t *testing.T, run func(t *testing.T, peer host, ours []host)) {
 	needCommand(t)
 	if _, err := os.Stat(pythonHome); err != nil {
-		t.Skip("there is no python3 in this machine: the lab could not get Debian's packages of it")
+		t.Skip("no python3 in this machine: the lab could not get Debian's packages for it")
 	}
 	all := hosts()
 	t.Run("v3", func(t *testing.T) { run(t, all[2], all[:2]) })
@@ -51,7 +51,7 @@ func withPython(t *testing.T, run func(t *testing.T, peer host, ours []host)) {
 	}
 }
 
-// The barriers of both sides agree about whether anything is held, whichever side holds it.
+// The Python and Go barriers agree whether a lock is held, whichever side holds it.
 // Rule: python, barrier
 func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 	withPython(t, func(t *testing.T, peer host, ours []host) {
@@ -71,15 +71,15 @@ func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 		require.Equal(t, "passed", waiting.Do("wait job"))
 
 		again := acquire(t, src, "job", multilock.Options{TTL: long})
-		requireEmpty(t, barrier, false) // although this host has just found that there is no group
+		requireEmpty(t, barrier, false) // although this host has just seen that there is no group
 		require.NoError(t, again.Release(within(t)))
 	})
 }
 
-// One of theirs and two of ours, each on a host of its own, add to one number,
-// which no two may do at once. Two Python processes on one NFS client would trip
-// over each other: if one removes the lock file while the other reads it, the
-// client keeps it as .nfs..., and the release ends with "Directory not empty".
+// One Python and two Go processes, each on a host of its own, increment one counter under a lock.
+// Two Python processes on one NFS client would disturb each other: if one removes the lock file
+// while the other reads it, the client keeps it as .nfs..., and the release fails with "Directory
+// not empty".
 // Rule: python, I1
 func TestPythonAndOursTakeTurnsAcrossHosts(t *testing.T) {
 	rounds := 100

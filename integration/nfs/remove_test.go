@@ -10,10 +10,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A client that takes a name for a directory's asks the server to remove it, and version 4 has
-// one request for files and directories: so the rmdir of a directory that has become a file
-// removes the file. A removal that is sent again when it is late does the same. Where the name
-// may be a result by then, the lock does not use rmdir.
+// A client that has cached a name as a directory sends its rmdir to the server. Version 4 has one
+// request for removing files and directories, so the rmdir of a directory that has become a file
+// removes the file. So does a retransmitted removal that arrives late. Where the name may be a
+// result by then, the lock does not use rmdir.
 // Rule: outcome
 func TestRmdirOfWhatIsAFileByNow(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -36,8 +36,8 @@ func TestRmdirOfWhatIsAFileByNow(t *testing.T) {
 	})
 }
 
-// A host that has seen the directory of another's question in the place of a result reads the
-// result all the same.
+// A host that has cached the temporary directory of another host's check for a result still reads
+// the result that replaces the directory.
 // Rule: outcome, readers, I7
 func TestResultInThePlaceOfARememberedDirectory(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
@@ -48,7 +48,7 @@ func TestResultInThePlaceOfARememberedDirectory(t *testing.T) {
 		require.ErrorIs(t, err, source.ErrNoResult)
 
 		done, elsewhere := p.dir(t, h, doneOfJobs...), p.dir(t, others[0], doneOfJobs...)
-		require.NoError(t, elsewhere.Mkdir("job", 0o777)) // in the middle of a question
+		require.NoError(t, elsewhere.Mkdir("job", 0o777)) // as during another host's check for a result
 		_, err = done.StatName("job")
 		require.NoError(t, err)
 		require.NoError(t, elsewhere.Rmdir("job"))
@@ -61,9 +61,9 @@ func TestResultInThePlaceOfARememberedDirectory(t *testing.T) {
 		result, err := next.(source.Committer).Outcome(within(t))
 		require.NoError(t, err)
 		require.Equal(t, lease.Record().Token, result.Token, result.Foreign)
-		_ = next.Release(within(t)) // it is not what this is about
+		_ = next.Release(within(t)) // the test is not about the release
 	})
 }
 
-// doneOfJobs is where the results of the group are.
+// doneOfJobs is the directory of the group's results.
 var doneOfJobs = []string{".multilock", "groups", ".locks", "done"}

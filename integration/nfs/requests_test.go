@@ -18,13 +18,12 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// requests are how many requests of each kind a host has sent.
+// requests counts the requests that a host has sent, by kind.
 type requests map[string]int
 
-// requests reads the mount's counters: every request once, however often it was
-// transmitted (the per-op statistics of /proc/self/mountstats, see
-// net/sunrpc/stats.c). What a v4 client sends by the clock, to keep its lease, is
-// left out.
+// requests reads the mount's per-op statistics in /proc/self/mountstats, which count every request
+// once, however often it was transmitted (see net/sunrpc/stats.c). Requests that a v4 client sends
+// periodically to keep its lease are left out.
 func (h host) requests(t testing.TB) requests {
 	t.Helper()
 	pid, err := h.state("pid")
@@ -52,7 +51,7 @@ func (h host) requests(t testing.TB) requests {
 	return counted
 }
 
-// spends is what f costs a host.
+// spends returns the requests that f costs a host.
 func (h host) spends(t testing.TB, f func()) requests {
 	t.Helper()
 	before := h.requests(t)
@@ -60,10 +59,9 @@ func (h host) spends(t testing.TB, f func()) requests {
 	return h.requests(t).since(before)
 }
 
-// cost is what f costs a host when the caches are filled: for each kind of request
-// the median of n calls. That leaves out what the client asks by the clock, when
-// attributes have been cached for long enough, and is right also for requests
-// that it sends a little later, like the CLOSE of v4.
+// cost returns what f costs a host with warm caches: for each kind of request, the median of n
+// calls. The median excludes requests that a client sends when cached attributes expire, and
+// includes those that it sends a little late, such as the CLOSE of v4.
 func (h host) cost(t testing.TB, n int, f func()) requests {
 	t.Helper()
 	const first = 3
@@ -87,7 +85,7 @@ func (h host) cost(t testing.TB, n int, f func()) requests {
 	return middle
 }
 
-// since is what was sent after an earlier count.
+// since returns the requests sent after an earlier count.
 func (r requests) since(before requests) requests {
 	spent := requests{}
 	for op, count := range r {
@@ -98,9 +96,9 @@ func (r requests) since(before requests) requests {
 	return spent
 }
 
-// total leaves the return of delegations out. A v4 server hands one out with a
-// file that is opened for reading, unless it has not quite closed yet what it was
-// written through: the lock can neither ask for that nor keep it from happening.
+// total leaves out DELEGRETURN. A v4 server grants a delegation with a file opened for reading
+// unless the open that wrote the file is not completely closed yet. The lock can neither request
+// nor prevent that.
 func (r requests) total() int {
 	sum := 0
 	for op, n := range r {
@@ -111,7 +109,7 @@ func (r requests) total() int {
 	return sum
 }
 
-// String is the kinds, from the most frequent to the rarest.
+// String lists the kinds, most frequent first.
 func (r requests) String() string {
 	ops := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
 		if r[a] != r[b] {
@@ -128,8 +126,8 @@ func (r requests) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Where the requests of a cycle come from, call by call. The steps that decide
-// something have to ask the server, with nothing cached in the way.
+// Breaks down the requests of an acquire and release cycle by call. The steps that decide something
+// must reach the server, whatever is cached.
 // Rule: calls
 func TestCostOfEachCall(t *testing.T) {
 	asked := map[string][]string{"4.2": {"RENAME", "LOOKUP", "REMOVE", "REMOVE"}, "4.1": {"RENAME", "LOOKUP", "REMOVE", "REMOVE"}, "3": {"RENAME", "LOOKUP", "REMOVE", "RMDIR"}}
@@ -149,8 +147,8 @@ func TestCostOfEachCall(t *testing.T) {
 	})
 }
 
-// ledger writes down which requests each call of the lock causes. The CLOSE of v4
-// is sent behind the caller's back, and may show up a call later.
+// ledger records which requests each call of the lock causes. The CLOSE of v4 is sent
+// asynchronously and may be counted for the next call.
 type ledger struct {
 	t     *testing.T
 	h     host
@@ -172,7 +170,7 @@ func (l *ledger) note(op faultfs.Op) error {
 	return nil
 }
 
-// during is what the call that begins like this has caused.
+// during returns the requests caused by the first call with this prefix.
 func (l *ledger) during(call string) requests {
 	for i, made := range l.calls {
 		if strings.HasPrefix(made, call) {

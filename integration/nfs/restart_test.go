@@ -15,9 +15,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// The server restarts, and for v4 it has a grace period then, in which nothing is opened, removed
-// or renamed. A heartbeat needs none of that: the holder sends one before the period is over, and
-// stays the holder.
+// After a restart, a v4 server has a grace period in which nothing can be opened, removed or
+// renamed. A heartbeat needs none of these: the holder sends one during the grace period and keeps
+// the lock.
 // Rule: heartbeat
 func TestHeartbeatInTheGracePeriod(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
@@ -26,10 +26,10 @@ func TestHeartbeatInTheGracePeriod(t *testing.T) {
 		longGrace(t)
 		dead := addHost(t, "dead", "4.2", "hard")
 		newActor(t, dead, p).must(t, order{Do: "look", Name: "job"})
-		lab(t, "host", "crash", dead.name) // a client that does not reclaim makes the period last
+		lab(t, "host", "crash", dead.name) // a client that does not reclaim its state prolongs the grace period
 		lab(t, "server", "restart")
 		require.NoError(t, lease.Renew(within(t)))
-		require.True(t, inGrace(t), "the grace period was over: nothing is shown")
+		require.True(t, inGrace(t), "inconclusive: the grace period was over")
 		endGrace(t)
 		requireHeldBy(t, p.source(t, others[0]), "job", lease.Record().Token)
 		require.NoError(t, lease.Release(within(t)))
@@ -37,7 +37,7 @@ func TestHeartbeatInTheGracePeriod(t *testing.T) {
 	})
 }
 
-// longGrace makes the next grace period last for as long as a test may take.
+// longGrace makes the next grace period outlast a test.
 func longGrace(t testing.TB) {
 	t.Helper()
 	lab(t, "server", "grace", "300")
@@ -56,7 +56,7 @@ func endGrace(t testing.TB) {
 	require.NoError(t, os.WriteFile(graceFile, []byte("Y"), 0))
 }
 
-// inGrace says whether nfsd is in its grace period.
+// inGrace reports whether nfsd is in its grace period.
 func inGrace(t testing.TB) bool {
 	t.Helper()
 	ended, err := os.ReadFile(graceFile)
@@ -64,14 +64,14 @@ func inGrace(t testing.TB) bool {
 	return string(ended) == "N\n"
 }
 
-// outageTTL leaves a host, once the server is back, enough time to connect to it
-// before its silence is believed: one and a half heartbeats.
+// outageTTL gives a host one and a half heartbeats to reconnect, once the server is back, before
+// its lock counts as stale.
 const outageTTL = 20 * time.Second
 
-// The server is away for longer than the TTL while another process waits for the lock. The holder
-// cannot know whether it still has it, so its validity ends. But it lives and goes on renewing,
-// and the lock stays in place until it is released: an outage does not count as the holder's
-// silence.
+// The server is down for longer than the TTL while another process waits for the lock. The holder
+// cannot know whether it still has the lock, so its validity ends. But it is alive and keeps
+// renewing, and the lock stays in place until it is released: the time of an outage does not count
+// as missing heartbeats.
 // Rule: validity, silence
 func TestOutageLongerThanTheTTL(t *testing.T) {
 	if testing.Short() {
@@ -113,9 +113,9 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	}
 }
 
-// An export that answers before anything is on disk forgets a lock when it loses its power. The
-// holder notices at its next heartbeat; another may take the lock before that. What the server's
-// disk has got by itself within those moments shows nothing: then there is another lock.
+// An export that replies before data is on disk loses a lock in a power cut. The holder notices at
+// its next heartbeat; another process may acquire the lock before that. If the lock reached the
+// server's disk before the power cut, the attempt is inconclusive and the test tries another lock.
 // Rule: heartbeat, loss
 func TestAsyncExportForgetsALock(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
@@ -132,7 +132,7 @@ func TestAsyncExportForgetsALock(t *testing.T) {
 			lab(t, "server", "crash")
 			wakeClients()
 		}
-		require.Empty(t, p.entries(t, fslock.DefaultGroup, name), "the lock is still there: nothing is shown")
+		require.Empty(t, p.entries(t, fslock.DefaultGroup, name), "inconclusive: the lock is still there")
 		successor := acquire(t, p.source(t, others[0]), name, longOptions())
 		require.Contains(t, holder.do(t, order{Do: "await loss"}).Error, "the lock was broken or removed")
 		require.NoError(t, successor.Verify(within(t)))
@@ -140,10 +140,10 @@ func TestAsyncExportForgetsALock(t *testing.T) {
 	})
 }
 
-// The server may forget a rename alone: of a lock that was staged long before, as a waiter's is,
-// and so was on the disk. Then the lock is whole, but not in its place. Its holder notices as
-// well, at its first heartbeat or at one that rests on the times that those before have left, and
-// draws no fencing number.
+// The server may lose only the rename, if the lock was staged long before, as a waiter's is, and
+// has reached the disk. The lock is then complete, but still in staging. Its holder notices this
+// too, at its first heartbeat or at one that relies on the times left by earlier ones, and gets no
+// fencing number.
 // Rule: heartbeat, fence, loss
 func TestAsyncExportForgetsARename(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
@@ -171,7 +171,7 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 		}
 		lab(t, "server", "crash")
 		wakeClients()
-		require.Len(t, p.entries(t, ".multilock", "staging"), len(leases), "the locks are not where they were staged: nothing is shown")
+		require.Len(t, p.entries(t, ".multilock", "staging"), len(leases), "inconclusive: the locks are not in staging")
 		for name, lease := range leases {
 			successor := acquire(t, p.source(t, others[0]), name, longOptions())
 			if name == "fencing" {
@@ -185,7 +185,7 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 	})
 }
 
-// A sync export does not: what was acknowledged is there after the power cut.
+// With a sync export, a lock that was acknowledged is still there after the power cut.
 // Rule: stage, rename
 func TestSyncExportKeepsALock(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
@@ -200,9 +200,8 @@ func TestSyncExportKeepsALock(t *testing.T) {
 	})
 }
 
-// A v4 client that reads the lock file may be given a delegation for it, and dies with it. A
-// breaker waits until the server takes the delegation back, which it does after a lease, and gets
-// through.
+// A v4 client that reads the lock file may be granted a delegation, and die with it. A breaker
+// waits until the server revokes the delegation after a lease period, and then succeeds.
 // Rule: break
 func TestDeadReadersDelegation(t *testing.T) {
 	if testing.Short() {
@@ -224,12 +223,11 @@ func TestDeadReadersDelegation(t *testing.T) {
 	})
 }
 
-// requireDelegation makes a reader open the lock file until it is given a delegation with
-// it. A server that still has the file open for a v3 client that wrote it, as it does for
-// some seconds, gives none.
+// requireDelegation makes a reader open the lock file until the server grants a delegation. For
+// some seconds the server keeps a file open for the v3 client that wrote it, and grants none.
 func requireDelegation(t *testing.T, reader remote, lockFile string) {
 	t.Helper()
-	eventually(t, "the reader is given a delegation", func() bool {
+	eventually(t, "the server grants the reader a delegation", func() bool {
 		reader.must(t, order{Do: "keep open", Path: lockFile})
 		if delegated(t, filepath.Base(lockFile)) {
 			return true
@@ -240,7 +238,7 @@ func requireDelegation(t *testing.T, reader remote, lockFile string) {
 	})
 }
 
-// delegated says whether the server counts a delegation of a file of that name.
+// delegated reports whether the server lists a delegation for a file of that name.
 func delegated(t testing.TB, name string) bool {
 	t.Helper()
 	clients, err := filepath.Glob("/proc/fs/nfsd/clients/*/states")
@@ -248,7 +246,7 @@ func delegated(t testing.TB, name string) bool {
 	for _, path := range clients {
 		states, err := os.ReadFile(path)
 		if err != nil {
-			continue // that client has just gone
+			continue // the client has just disconnected
 		}
 		for _, state := range strings.Split(string(states), "\n") {
 			if strings.Contains(state, "type: deleg") && strings.Contains(state, name) {

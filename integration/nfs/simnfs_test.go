@@ -21,8 +21,8 @@ var (
 	firstProgram = flag.Uint64("first-program", 1, "the seed of the first of them")
 )
 
-// tick waits for the next time that the server's file system can tell from the last. The
-// machine has one kernel, and this is the clock that it dates changes by.
+// tick waits until the server's filesystem gives changes a new timestamp. The server and all hosts
+// share one kernel, whose coarse clock supplies these timestamps.
 func tick() {
 	coarse := func() (now unix.Timespec) {
 		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) // cannot fail
@@ -33,8 +33,8 @@ func tick() {
 	}
 }
 
-// What the exploration of the lock's schedules rests on: real clients of all versions answer
-// nothing that simulated ones could not.
+// Real clients of all versions give no answer that the simulated ones could not. The exploration of
+// the lock's schedules relies on this.
 // Rule: none (simnfs)
 func TestClientsAnswerAsSimulated(t *testing.T) {
 	needLab(t)
@@ -60,13 +60,13 @@ func TestClientsAnswerAsSimulated(t *testing.T) {
 	t.Logf("%d programs; in %d of them a client had forgotten something; %d not as simulated", found.programs, found.forgot, found.wrong)
 }
 
-// tally is what became of all programs.
+// tally counts the outcomes of all programs.
 type tally struct {
 	mu                      sync.Mutex
 	programs, forgot, wrong int
 }
 
-// isEnough says that so much is wrong that more would not help.
+// isEnough reports whether so many programs failed that running more would not help.
 func (a *tally) isEnough() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *tally) add(e conform.Explanation, err error) {
 	}
 }
 
-// compare plays one program, two clients in turn with three, of versions in turn.
+// compare runs one program, alternately with two and three clients, of varying versions.
 func compare(t *testing.T, p place, seed uint64) (conform.Explanation, error) {
 	clients := 2 + int(seed%2)
 	program := conform.Draw(seed, clients, 14)
@@ -117,7 +117,7 @@ func compare(t *testing.T, p place, seed uint64) (conform.Explanation, error) {
 	return found, err
 }
 
-// keep leaves the answers where --out brings them from, one program a line.
+// keep writes the answers to a file that the lab's --out collects, one program a line.
 func keep(t *testing.T, seed uint64, answers []conform.Answer) {
 	text, err := json.Marshal(map[string]any{"seed": seed, "answers": answers})
 	if err == nil {

@@ -14,16 +14,15 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// How long the cluster may take to make progress once nothing is wrong any more. A
-// TCP connection that was silent for some seconds may stay so for as long again,
-// the server answers no renames in its grace period of ten seconds, and all of
-// this is emulated on a machine that has other things to do.
+// How long the cluster may take to make progress once all faults have healed. A TCP connection
+// without replies for some seconds may take as long to recover, the server accepts no renames in
+// its grace period of ten seconds, and all of this is emulated on a busy machine.
 const (
-	patience = 2 * time.Minute // for each lock to be taken again
-	slowest  = 5 * time.Minute // for each worker to get a lock, and to end
+	patience = 2 * time.Minute // until each lock has been acquired again
+	slowest  = 5 * time.Minute // until each worker has acquired a lock, and until it has ended
 )
 
-// trouble is the time of the faults. It ends early when something was found.
+// trouble injects faults for a while. It ends early when a violation was found.
 func (s *soak) trouble(d time.Duration, recovered func(after string)) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -42,7 +41,7 @@ func (s *soak) trouble(d time.Duration, recovered func(after string)) {
 
 func (s *soak) rng(who uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, who)) }
 
-// look reads the history now and then, and ends the trouble if it cannot be true.
+// look checks the history from time to time, and ends the trouble at a violation.
 func (s *soak) look(ctx context.Context, found context.CancelFunc) {
 	for n := 1; worker.Pause(ctx, s.shift.TTL); n++ {
 		events := s.history.All()
@@ -50,12 +49,12 @@ func (s *soak) look(ctx context.Context, found context.CancelFunc) {
 			found()
 		}
 		if n%15 == 0 {
-			s.Logf("%d acquisitions until now", locktest.Finished(events))
+			s.Logf("%d acquisitions so far", locktest.Finished(events))
 		}
 	}
 }
 
-// round strikes, and heals. Even when its time is up, it leaves nothing broken.
+// round injects faults and heals them. It heals them even when the time is up.
 func (s *soak) round(ctx context.Context, faults []fault) {
 	var longest time.Duration
 	for _, f := range faults {
@@ -64,7 +63,7 @@ func (s *soak) round(ctx context.Context, faults []fault) {
 		longest = max(longest, f.lasts)
 	}
 	worker.Pause(ctx, longest)
-	for _, f := range slices.Backward(faults) { // the server first: a host that boots needs it
+	for _, f := range slices.Backward(faults) { // the server first: a booting host needs it
 		s.must(f.heal())
 	}
 }
@@ -75,14 +74,14 @@ func (s *soak) must(err error) {
 	}
 }
 
-// tally counts what was done to the cluster.
+// tally counts the injected faults, by kind.
 func (s *soak) tally(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tallies[what]++
 }
 
-// recover waits until every lock has been acquired since now.
+// recover waits until every lock has been acquired again.
 func (s *soak) recover(after string) {
 	healed := locktest.Now()
 	if s.await(s.shift.Names, healed, patience) {
@@ -92,7 +91,7 @@ func (s *soak) recover(after string) {
 	s.Logf("after %s", after)
 }
 
-// await waits until each lock, or each worker, has had an acquisition since a moment.
+// await waits until each lock, or each slot, has had an acquisition since the given time.
 func (s *soak) await(those []string, since, limit time.Duration) bool {
 	for end := locktest.Now() + limit; ; time.Sleep(50 * time.Millisecond) {
 		late := late(s.history.All(), those, since)
@@ -107,7 +106,7 @@ func (s *soak) await(those []string, since, limit time.Duration) bool {
 	}
 }
 
-// late are those of the locks, or places, that had no acquisition since a moment.
+// late returns the locks, or slots, without an acquisition since the given time.
 func late(events []locktest.Event, those []string, since time.Duration) (late []string) {
 	last := map[string]time.Duration{}
 	for _, e := range events {
@@ -124,7 +123,7 @@ func late(events []locktest.Event, those []string, since time.Duration) (late []
 	return late
 }
 
-// tellLocks tells what the server has of the locks.
+// tellLocks logs the state of the locks on the server.
 func (s *soak) tellLocks() {
 	src := s.source(s, hosts()[0])
 	for _, name := range s.shift.Names {
@@ -133,7 +132,7 @@ func (s *soak) tellLocks() {
 	}
 }
 
-// killWorkers kills a worker every few seconds, whatever else goes wrong.
+// killWorkers kills a worker every few seconds, independently of the other faults.
 func (s *soak) killWorkers(ctx context.Context, rng *rand.Rand) {
 	for worker.Pause(ctx, worker.UpTo(rng, 2*s.shift.TTL)) {
 		if s.kill(s.slots[rng.IntN(len(s.slots))]) {
@@ -142,7 +141,7 @@ func (s *soak) killWorkers(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// stopWorkers stops one for longer than its TTL.
+// stopWorkers stops a worker for longer than its TTL.
 func (s *soak) stopWorkers(ctx context.Context, rng *rand.Rand) {
 	ttl := s.shift.TTL
 	for worker.Pause(ctx, worker.UpTo(rng, ttl)) {
@@ -152,7 +151,7 @@ func (s *soak) stopWorkers(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// fault is something that goes wrong for a while and is then put right.
+// fault is a fault that lasts for a while and then heals.
 type fault struct {
 	kind   string
 	strike func() error
@@ -162,7 +161,7 @@ type fault struct {
 
 func (f fault) String() string { return f.kind }
 
-// tools is one of the lab's commands.
+// tools runs one of the lab's commands.
 func tools(format string, args ...any) func() error {
 	words := strings.Fields(fmt.Sprintf(format, args...))
 	return func() error { return tool(words[0], words[1:]...) }
@@ -184,12 +183,12 @@ func (d *dealer) next() int {
 	return drawn
 }
 
-// weather is where faults come from.
+// weather generates the faults.
 type weather struct {
 	*soak
 	rng  *rand.Rand
-	each dealer // which kind of fault of a host is next
-	all  dealer // which kind of fault of the server
+	each dealer // the next kind of fault of a host
+	all  dealer // the next kind of fault of the server
 }
 
 func newWeather(s *soak) *weather {
@@ -199,8 +198,8 @@ func newWeather(s *soak) *weather {
 	return w
 }
 
-// next is what goes wrong at the same time: something with up to two of the
-// hosts, with the server, or with all of them.
+// next returns faults that happen at the same time: on up to two of the hosts, on the server, or on
+// all of them.
 func (w *weather) next() (faults []fault) {
 	shaken := w.rng.IntN(3)
 	for _, i := range w.rng.Perm(len(hosts()))[:shaken] {
@@ -212,13 +211,13 @@ func (w *weather) next() (faults []fault) {
 	return faults
 }
 
-// between gives a duration in units of the TTL.
+// between returns a random duration, with bounds in units of the TTL.
 func (w *weather) between(least, most float64) time.Duration {
 	return time.Duration((least + (most-least)*w.rng.Float64()) * float64(w.shift.TTL))
 }
 
-// clockShift is by how many seconds a clock is wrong, at least one: from less than a
-// TTL to so many that every lock looks dead to whoever goes by it.
+// clockShift returns how many seconds a clock is wrong, at least one: from less than a TTL to so
+// many that every lock looks dead by that clock.
 func (w *weather) clockShift() int { return int(w.between(0.5, 20).Seconds()) + 1 }
 
 func (w *weather) hostFaults(h host) []fault {

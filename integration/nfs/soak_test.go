@@ -23,15 +23,15 @@ import (
 
 var (
 	durationFlag = flag.Duration("duration", 0, "soak: for how long faults are injected (default 90s, with -short 20s)")
-	seedFlag     = flag.Uint64("seed", 0, "soak: the seed of what happens to whom, 0 for a new one")
+	seedFlag     = flag.Uint64("seed", 0, "soak: random seed, 0 for a new one")
 	ttlFlag      = flag.Duration("ttl", 4*time.Second, "soak: the locks' time to live")
 	workersFlag  = flag.Int("workers", 2, "soak: worker processes on each host")
 )
 
-// Whatever fails, no lock is held twice at a time, fencing numbers grow, and when the faults are
-// over every lock can be taken again. The register that all swap meanwhile stays one: a swap of a
-// dead process took effect or did not, at any time after its beginning, and every other one
-// between its beginning and its answer.
+// Whatever fails, no lock has two holders at a time, fencing numbers grow, and every lock can be
+// acquired again once the faults are over. The register that all workers swap stays linearizable: a
+// swap by a killed process takes effect at any time after its start, or never; every other swap
+// takes effect between its start and its reply.
 // Rule: I1, I3, fence
 func TestSoak(t *testing.T) {
 	needLab(t)
@@ -51,8 +51,8 @@ func TestSoak(t *testing.T) {
 	s.report()
 }
 
-// A test that cannot fail proves nothing: with a protocol that breaks one of its
-// rules the same run has to find two holders at once.
+// A test that cannot fail proves nothing: with a protocol that breaks one of its rules, the same
+// run must find two holders at once.
 // Rule: none (test of the soak)
 func TestBrokenVariantsAreCaught(t *testing.T) {
 	needLab(t)
@@ -66,7 +66,7 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 			s.begin()
 			s.trouble(limit, func(string) {}) // a broken protocol need not recover
 			s.end()
-			require.Error(t, locktest.Check(s.history.All()), "%s: nobody noticed", v.What)
+			require.Error(t, locktest.Check(s.history.All()), "%s: violation not detected", v.What)
 		})
 	}
 }
@@ -76,10 +76,10 @@ type soak struct {
 	place
 	*testing.T
 	seed    uint64
-	shift   shift // what all workers have in common
+	shift   shift // common to all workers
 	history *worker.History
 	slots   []*slot
-	hosts   map[string]*sync.RWMutex // held by who makes a host crash, until it is up again
+	hosts   map[string]*sync.RWMutex // locked while a host is crashed, until it is up again
 	dismiss context.CancelFunc
 	workers sync.WaitGroup
 
@@ -96,7 +96,7 @@ func newSoak(t *testing.T, variant string) *soak {
 	}
 	t.Logf("seed %d, ttl %s", seed, *ttlFlag)
 	p := newPlace(t)
-	kept, err := os.Create(filepath.Join("/out", p.name+".jsonl")) // which the lab hands out
+	kept, err := os.Create(filepath.Join("/out", p.name+".jsonl")) // collected by the lab's --out
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, kept.Close()) })
 	s := &soak{
@@ -107,7 +107,8 @@ func newSoak(t *testing.T, variant string) *soak {
 	}
 	for _, h := range hosts() {
 		s.hosts[h.name] = &sync.RWMutex{}
-		// Only what is started on a host with a clock of its own can be made to see a wrong one.
+		// setClock gives a host its own clock. Only processes started after that can see a wrong
+		// time.
 		h.setClock(t, 0)
 		for n := range *workersFlag {
 			s.slots = append(s.slots, &slot{name: fmt.Sprintf("%s-%d", h.name, n), host: h})
@@ -123,7 +124,7 @@ func (s *soak) slotNames() (names []string) {
 	return names
 }
 
-// begin fills all slots. In each there is always one worker, as long as its host is up.
+// begin fills all slots. Each slot always has one worker, as long as its host is up.
 func (s *soak) begin() {
 	working, dismiss := context.WithCancel(context.Background())
 	s.dismiss = dismiss
@@ -132,14 +133,14 @@ func (s *soak) begin() {
 	}
 }
 
-// end asks the workers to end, in good order, and waits for them.
+// end asks the workers to finish cleanly and waits for them.
 func (s *soak) end() {
 	s.dismiss()
 	slow := time.AfterFunc(slowest, func() {
 		for _, slot := range s.slots {
 			if w := slot.worker(); w != nil {
-				s.Errorf("%s does not end", w.name)
-				_ = w.Process.Signal(unix.SIGQUIT) // it says where it stands
+				s.Errorf("%s did not end", w.name)
+				_ = w.Process.Signal(unix.SIGQUIT) // prints its stacks
 			}
 		}
 	})
@@ -148,18 +149,18 @@ func (s *soak) end() {
 	s.history.Close(s)
 }
 
-// takeAll takes every lock once more, now that no worker lives, and gives it
-// back: whatever the dead have left must be nobody's business then.
+// takeAll acquires and releases every lock once more after all workers have ended: nothing that a
+// dead process left may prevent it.
 func (s *soak) takeAll() {
 	src := s.source(s, hosts()[0])
 	for _, name := range s.shift.Names {
-		require.NoError(s, acquire(s, src, name, longOptions()).Release(within(s)), "%s, in the end", name)
+		require.NoError(s, acquire(s, src, name, longOptions()).Release(within(s)), "%s, after all workers ended", name)
 	}
-	require.Empty(s, s.entries(s, fslock.DefaultGroup), "nothing is held")
-	s.Logf("locks of dead or without heartbeat holders that others took over: %d", len(takenOver(s, src)))
+	require.Empty(s, s.entries(s, fslock.DefaultGroup), "a lock is still held")
+	s.Logf("locks taken over from holders that were dead or sent no heartbeat: %d", len(takenOver(s, src)))
 }
 
-// report tells how much has happened.
+// report logs the number of events, faults and recoveries.
 func (s *soak) report() {
 	count := map[locktest.Kind]int{}
 	for _, e := range s.history.All() {
@@ -167,5 +168,5 @@ func (s *soak) report() {
 	}
 	s.Logf("events: %v", count)
 	s.Logf("faults: %s", strings.TrimPrefix(fmt.Sprint(s.tallies), "map"))
-	s.Logf("from the end of faults to all locks taken again: %s", s.recoveries)
+	s.Logf("time from the end of the faults until every lock was acquired again: %s", s.recoveries)
 }

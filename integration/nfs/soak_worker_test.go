@@ -27,15 +27,15 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// shift is what one worker process is told.
+// shift is the input of one worker process.
 type shift struct {
-	Name   string // in the history, never used twice
+	Name   string // its name in the history, never reused
 	Base   string
 	Names  []string
 	TTL    time.Duration
 	Seed   uint64
-	Swaps  string // the directory of what all tell of their swaps, which is not on the share
-	Broken string // the name of a variant, "" for the real protocol
+	Swaps  string // directory for the logs of all swaps, not on the share
+	Broken string // name of a broken variant, "" for the real protocol
 }
 
 // playWorker works until its input ends. Its output is the history.
@@ -61,7 +61,7 @@ func playWorker() error {
 		Names: s.Names, TTL: s.TTL,
 	}
 	over := actor.InputEnds()
-	if s.Broken != "" { // which may break the swaps as well
+	if s.Broken != "" { // the variant may break the swaps as well
 		return w.Work(over)
 	}
 	swapped := make(chan error, 1)
@@ -69,19 +69,19 @@ func playWorker() error {
 	return errors.Join(w.Work(over), <-swapped)
 }
 
-// slot is a place for workers on a host. Each process in it has a name of its own.
+// slot runs one worker at a time on a host. Each process in it has a name of its own.
 type slot struct {
 	name string // host and number
 	host host
 
 	mu  sync.Mutex
-	now *soakWorker // nil between two lives
+	now *soakWorker // nil between two workers
 }
 
 type soakWorker struct {
 	remote
 	name   string
-	doomed atomic.Bool // it is about to be killed
+	doomed atomic.Bool // the test is about to kill it
 }
 
 func (sl *slot) worker() *soakWorker {
@@ -96,8 +96,8 @@ func (sl *slot) enter(w *soakWorker) {
 	sl.now = w
 }
 
-// fill runs one worker after the other in a slot. One that was not killed has to end
-// when it is asked to, and without an error.
+// fill runs workers in a slot, one after the other. A worker that was not killed must end when
+// asked, without an error.
 func (s *soak) fill(ctx context.Context, sl *slot, seed uint64) {
 	for life := uint64(1); ctx.Err() == nil; life++ {
 		part := s.shift
@@ -126,14 +126,14 @@ func (s *soak) start(sl *slot, part shift) *soakWorker {
 	return w
 }
 
-// bury tells the history of a death that others bring about.
+// bury records in the history that a worker was killed.
 func (s *soak) bury(w *soakWorker) {
 	if err := locktest.NewRecorder(s.history.In, w.name).Record(locktest.Event{Kind: locktest.Killed}); err != nil {
 		s.Errorf("%s: %v", w.name, err)
 	}
 }
 
-// kill ends the worker in a slot as kill -9 does, and reports whether there was one.
+// kill sends SIGKILL to the worker in a slot, and reports whether there was one.
 func (s *soak) kill(sl *slot) bool {
 	w, pid := sl.running()
 	if pid == 0 {
@@ -144,18 +144,18 @@ func (s *soak) kill(sl *slot) bool {
 	return unix.Kill(pid, unix.SIGKILL) == nil
 }
 
-// suspend stops the worker in a slot for a time.
+// suspend stops the worker in a slot for a while.
 func (s *soak) suspend(ctx context.Context, sl *slot, d time.Duration) bool {
 	_, pid := sl.running()
 	if pid == 0 || unix.Kill(pid, unix.SIGSTOP) != nil {
 		return false
 	}
 	worker.Pause(ctx, d)
-	_ = unix.Kill(pid, unix.SIGCONT) // it may have been killed meanwhile
+	_ = unix.Kill(pid, unix.SIGCONT) // the process may have been killed by now
 	return true
 }
 
-// running is the worker in a slot and its number, 0 if there is none.
+// running returns the worker in a slot and its process ID, 0 if it is not running.
 func (sl *slot) running() (w *soakWorker, pid int) {
 	if w = sl.worker(); w != nil {
 		pid = w.pid()
@@ -163,7 +163,7 @@ func (sl *slot) running() (w *soakWorker, pid int) {
 	return w, pid
 }
 
-// crash takes a host's power away. Nobody starts anything on it before it is up again.
+// crash cuts a host's power. No process is started on the host before it is up again.
 func (s *soak) crash(h host) error {
 	s.hosts[h.name].Lock()
 	var dead []*soakWorker
@@ -185,22 +185,22 @@ func (s *soak) boot(h host) error {
 	return tool("host", "boot", h.name)
 }
 
-// cookRegister is the register that all swap.
+// cookRegister is the register that all workers swap.
 func cookRegister(src source.Ledger, ttl time.Duration) cooklock.Register {
 	return cooklock.LedgerRegister{Ledger: src, Name: "nightly", TTL: ttl}
 }
 
-// swapper looks at a register and swaps, and tells of all that it does. Its values begin
-// with its name, and it writes each event with one call: nothing is lost when its process
-// is killed later, and at most the end of a line when it is killed then.
+// swapper reads and swaps a register, and logs each step. Its values begin with its name. It writes
+// each event with one call, so a kill loses no earlier event and truncates at most the one being
+// written.
 type swapper struct {
 	register cooklock.Register
 	tell     *json.Encoder
 	name     string
 }
 
-// swapUntil swaps now and then, and never gives up in the middle. Whatever goes wrong
-// with a swap, its event says so.
+// swapUntil swaps from time to time and always completes a swap that it has begun. An error of a
+// swap is recorded in its event.
 func (s shift) swapUntil(over context.Context, src source.Ledger, rng *rand.Rand) error {
 	log, err := os.Create(filepath.Join(s.Swaps, s.Name))
 	if err != nil {
@@ -230,8 +230,8 @@ func (s swapper) round(ctx context.Context, n int) error {
 	return s.tell.Encode(locktest.SwapAnswer(value, old, number, err))
 }
 
-// requireOneRegister swaps once more. What all have told is the history of one register
-// then, and all hosts show what was swapped in last.
+// requireOneRegister swaps once more. The logs of all processes must then form the history of one
+// register, and all hosts must read the value swapped in last.
 func (s *soak) requireOneRegister() {
 	s.Helper()
 	var told bytes.Buffer
