@@ -19,12 +19,12 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// A test that cannot fail proves nothing. With a protocol that breaks one of its
-// rules the same run has to find two holders at once.
+// A test that cannot fail proves nothing: with a protocol that breaks one of its rules, the same
+// run must find two holders at once.
 // Rule: none (test of the stress)
 func TestBrokenVariantsAreCaught(t *testing.T) {
 	t.Parallel()
-	const limit = 10 * time.Minute // most are caught within seconds, some in a minute
+	const limit = 10 * time.Minute // most are caught within seconds, some within a minute
 	for _, v := range broken.Variants() {
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
@@ -33,15 +33,15 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 			start := time.Now()
 			s.run(limit)
 			caught := s.check()
-			require.Error(t, caught, "%s: nobody noticed", v.What)
+			require.Error(t, caught, "%s: violation not detected", v.What)
 			t.Logf("after %s: %v", time.Since(start).Round(time.Millisecond), caught)
 		})
 	}
 }
 
-// calmFor is the longest time between two cuts of one host that brings a mistake to
-// light soon: a removal by path harms who was away for a moment, and who counts signs
-// of life wrongly takes a lock from somebody who was there all the time.
+// calmFor returns the longest time between two cuts of a host with which a violation shows soon.
+// Removing a lock by path harms a holder that was disconnected for a moment; counting heartbeats
+// wrongly breaks the lock of a holder that was connected all the time.
 func calmFor(v broken.Variant) time.Duration {
 	if v.Name == broken.UnlinkByPath {
 		return 2 * stressTTL
@@ -49,8 +49,7 @@ func calmFor(v broken.Variant) time.Duration {
 	return 20 * stressTTL
 }
 
-// A sweep has to find what is wrong with a protocol that takes an answer for more
-// than it says.
+// A sweep must find the faults of a protocol that takes a reply to mean more than it says.
 // Rule: none (test of the sweep)
 func TestSweepCatchesBrokenVariants(t *testing.T) {
 	t.Parallel()
@@ -74,7 +73,7 @@ func TestSweepCatchesBrokenVariants(t *testing.T) {
 	}
 }
 
-// judge runs checks and gives what they found.
+// judge runs checks and returns their failures.
 func judge(t testing.TB, checks func(testing.TB)) []string {
 	j := &judgement{TB: t}
 	done := make(chan struct{})
@@ -86,7 +85,7 @@ func judge(t testing.TB, checks func(testing.TB)) []string {
 	return j.found
 }
 
-// judgement is a test whose failure is no failure.
+// judgement is a test that records failures without failing.
 type judgement struct {
 	testing.TB
 	found []string
@@ -110,7 +109,7 @@ func (d hopeful) Unlink(name string) error {
 
 type careless struct{ vfs.Dir }
 
-// Unlink does not remove what is staged.
+// Unlink leaves staged files in place.
 func (d careless) Unlink(name string) error {
 	if strings.Contains(d.Path(), "/staging/") {
 		return nil

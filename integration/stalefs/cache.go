@@ -8,29 +8,29 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// node is an object as one mount knows it. The kernel calls it by its number.
+// node is an object as one mount knows it. The kernel refers to it by its number.
 type node struct {
 	id      uint64
 	object  *object
-	known   attributes    // as the server told them last
-	asked   time.Time     // when that was
-	age     time.Duration // for how long they are believed
+	known   attributes    // from the server's last reply
+	asked   time.Time     // time of that reply
+	age     time.Duration // how long they remain valid
 	names   map[string]belief
-	lookups uint64 // how often the kernel was told the number
+	lookups uint64 // how often the kernel received the number
 	opens   int
-	stale   bool   // the server has said that the object is gone
-	silly   string // its name after it was removed while it was open, in sillyIn
+	stale   bool   // the server has reported that the object is gone
+	silly   string // its name in sillyIn after it was removed while open
 	sillyIn *object
 }
 
-// belief is what a mount remembers about a name in a directory.
+// belief is what a mount has cached about a name in a directory.
 type belief struct {
-	node   *node     // nil: there is no such name
-	change uint64    // the directory's change attribute with which that was true
-	until  time.Time // when the directory must be asked whether it still has it
+	node   *node     // nil if the name is absent
+	change uint64    // the directory's change attribute when this was true
+	until  time.Time // after this, check whether the directory still has it
 }
 
-// node finds what the kernel means by a number.
+// node returns the node with the kernel's number.
 func (c *client) node(id uint64) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,16 +48,16 @@ func (c *client) Forget(id, lookups uint64) {
 	if n.lookups -= min(lookups, n.lookups); n.lookups > 0 {
 		return
 	}
-	n.stale = true // nobody shall find it through a name
+	n.stale = true // it must not be found by name
 	delete(c.nodes, id)
 	delete(c.byObject, n.object)
 	c.server.drop(n.object)
 }
 
-// adopt makes the server's answer a node, which takes over the entry's handle, and
-// tells the kernel about it. Of one that is known the remembered attributes stay:
-// the kernel looks names up before a rename, which an NFS client does not do, and
-// they would never grow old. The caller holds the lock.
+// adopt returns the node for an entry from the server, takes over the entry's handle, and passes
+// the node to the kernel. A known node keeps its cached attributes until they expire: the kernel,
+// unlike an NFS client, looks names up before a rename, and if that renewed the attributes, they
+// would never expire. The caller holds the lock.
 func (c *client) adopt(e entry, out *fuse.EntryOut) *node {
 	n := c.byObject[e.object]
 	if n == nil {
@@ -74,15 +74,15 @@ func (c *client) adopt(e entry, out *fuse.EntryOut) *node {
 	return n
 }
 
-// tell answers the kernel with a node as it is known.
+// tell passes a node to the kernel with its cached attributes.
 func (c *client) tell(n *node, out *fuse.EntryOut) {
 	n.lookups++
 	out.NodeId, out.Generation, out.Attr = n.id, 1, n.known.Attr
 	out.SetAttrTimeout(max(n.age-time.Since(n.asked), 0))
 }
 
-// refresh takes new attributes in and reports whether they have changed. They are
-// believed for longer each time that they have not.
+// refresh stores new attributes and reports whether they have changed. Each time they have not,
+// they stay valid for longer.
 func (c *client) refresh(n *node, a attributes) (changed bool) {
 	changed = a.change != n.known.change
 	switch {
@@ -95,19 +95,18 @@ func (c *client) refresh(n *node, a attributes) (changed bool) {
 	return changed
 }
 
-// remember notes what the server said about a name.
+// remember caches the server's answer about a name.
 func (c *client) remember(dir *node, name string, b belief) belief {
 	b.until = time.Now().Add(dir.age)
 	dir.names[name] = b
 	return b
 }
 
-// recall answers from memory, if there is something to be trusted.
+// recall answers from the cache if it is valid.
 //
-// The kernel asks for a name in time only if it wants to know for sure: it has
-// been told, and has a memory of its own. Of those an NFS client sends to the
-// server what is present; what is absent it believes in any case, up to the call
-// that needs it to be absent.
+// The kernel looks up a name that it has cached and that is still valid only if it needs a reliable
+// answer. An NFS client then asks the server about a name that is present, but still trusts that a
+// name is absent until a call needs it to be absent.
 func (c *client) recall(dir *node, name string, out *fuse.EntryOut) bool {
 	c.mu.Lock()
 	b, known := dir.names[name]
@@ -137,7 +136,7 @@ func (c *client) recall(dir *node, name string, out *fuse.EntryOut) bool {
 	return true
 }
 
-// unchanged asks the server whether a directory is as it was.
+// unchanged asks the server whether a directory is unchanged.
 func (c *client) unchanged(dir *node, b belief) bool {
 	if c.reach() != nil {
 		return false
@@ -152,8 +151,8 @@ func (c *client) unchanged(dir *node, b belief) bool {
 	return true
 }
 
-// did brings a directory's memory up to date with a change of this client's own:
-// what was true before it is true after it, but for one name.
+// did updates a directory's cache after a change by this client: what was valid before the change
+// remains valid, except for one name.
 func (c *client) did(dir *node, t turn, name string, b belief) {
 	for other, remembered := range dir.names {
 		if remembered.change == t.before {
@@ -167,16 +166,15 @@ func (c *client) did(dir *node, t turn, name string, b belief) {
 	}
 }
 
-// forget drops what is remembered about a name after a call found it missing.
+// forget drops a name from the cache after a call found it missing.
 func (c *client) forget(dir *node, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(dir.names, name)
 }
 
-// revalidate asks the server for a node's attributes. If a directory has changed,
-// the kernel is made to forget the names in it before this returns: whoever comes
-// after it finds what is there now.
+// revalidate asks the server for a node's attributes. If a directory has changed, it makes the
+// kernel drop the names in it before it returns, so that later lookups find the current ones.
 func (c *client) revalidate(n *node) (attributes, bool, error) {
 	a, err := c.server.getattr(n.object)
 	c.mu.Lock()
@@ -198,7 +196,7 @@ func (c *client) revalidate(n *node) (attributes, bool, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name, b := range outdated { // not before: another one may be waiting for the same
+	for name, b := range outdated { // not earlier: another call may be waiting for the same
 		if n.names[name] == b {
 			delete(n.names, name)
 		}

@@ -30,7 +30,7 @@ func exists(dir vfs.Dir, name string) error {
 	return unix.Fstatat(fd, name, &s, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// A host remembers an absent name as absent, until it asks for the directory's attributes.
+// A host caches an absent name as absent until it asks for the directory's attributes.
 // Rule: none (simulated client)
 func TestAbsentNameIsRemembered(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -39,7 +39,7 @@ func TestAbsentNameIsRemembered(t *testing.T) {
 	require.NoError(t, b.Mkdir("dir", 0o777))
 	require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
 	require.ErrorIs(t, a.Rmdir("dir"), syscall.ENOENT)
-	require.Zero(t, c.hosts[0].Calls(), "rmdir believed the cache")
+	require.Zero(t, c.hosts[0].Calls(), "rmdir trusted the cache")
 	_, err := a.Stat()
 	require.NoError(t, err)
 	require.NoError(t, exists(a, "dir"))
@@ -47,7 +47,7 @@ func TestAbsentNameIsRemembered(t *testing.T) {
 	require.Equal(t, 1, c.hosts[0].Calls())
 }
 
-// mkdir always asks the server, and its answer does not end what was remembered.
+// mkdir always asks the server, and the reply leaves the cache unchanged.
 // Rule: none (simulated client)
 func TestMkdirAsksTheServer(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -69,7 +69,7 @@ func TestMkdirAsksTheServer(t *testing.T) {
 	require.Equal(t, []string{"dir"}, c.names(t))
 }
 
-// A host knows a name to be absent that it removed or renamed itself.
+// A host caches names as absent that it has removed or renamed itself.
 // Rule: none (simulated client)
 func TestOwnChangesAreRemembered(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -86,7 +86,7 @@ func TestOwnChangesAreRemembered(t *testing.T) {
 	require.ElementsMatch(t, []string{"new", "old", "removed"}, c.names(t))
 }
 
-// A directory that was opened is as the server has it, by whatever name it was reached.
+// Opening a directory refreshes what is cached of it, whichever name was used to reach it.
 // Rule: none (simulated client)
 func TestOpenRefreshes(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -115,7 +115,7 @@ func modified(t *testing.T, dir vfs.Dir) unix.Timespec {
 	return s.Mtim
 }
 
-// Attributes are remembered; a forced look is not answered from memory.
+// Attributes are cached; a forced statx is not answered from the cache.
 // Rule: none (simulated client)
 func TestAttributesAreRemembered(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -130,8 +130,8 @@ func TestAttributesAreRemembered(t *testing.T) {
 	require.NotEqual(t, before, modified(t, a))
 }
 
-// A remembered name counts until its time is up, and then as long as the directory
-// seems unchanged: with a coarse clock for ever.
+// A cached name is valid until it expires, and after that as long as the directory seems unchanged:
+// with a coarse clock, forever.
 // Rule: none (simulated client)
 func TestMemoryEnds(t *testing.T) {
 	short := stalefs.Options{MinAge: time.Millisecond, MaxAge: time.Millisecond}
@@ -144,19 +144,19 @@ func TestMemoryEnds(t *testing.T) {
 	})
 	t.Run("not within a tick of the server's clock", func(t *testing.T) {
 		c := newCluster(t, 0, short)
-		c.server.Tick = 1 << 62 // one tick for all that happens
+		c.server.Tick = 1 << 62 // one tick for the whole test
 		a, b := c.add(t, "a", short).dir(t), c.add(t, "b", short).dir(t)
 		require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
 		require.NoError(t, b.Mkdir("dir", 0o777))
-		time.Sleep(20 * time.Millisecond) // many ages
+		time.Sleep(20 * time.Millisecond) // many times the maximum age
 		require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
 		require.ErrorIs(t, a.Mkdir("dir", 0o777), syscall.EEXIST)
 	})
 }
 
-// A lock is released and taken within one step of the server's clock, and its new holder
-// dies. Hosts that looked in between remember that there is no lock, and nothing that they
-// can ask for tells them better; but each can change the group for the others.
+// A lock is released and acquired within one tick of the server's clock, and its new holder dies.
+// Hosts that inspected the lock in between have cached its absence, and no request tells them
+// otherwise; but each of them can change the group and so make the others ask again.
 // Rule: stale-names
 func TestDeadHolderBehindARememberedAbsence(t *testing.T) {
 	t.Parallel()
@@ -188,8 +188,8 @@ func TestDeadHolderBehindARememberedAbsence(t *testing.T) {
 	}
 }
 
-// takenInOneStep has the lock taken by somebody who dies, right after the heirs saw that it is
-// free. It reports false if the clock had another step meanwhile.
+// takenInOneStep acquires the lock for a holder that dies, right after the heirs have seen the lock
+// free. It returns false if the clock ticked in between.
 func (c *cluster) takenInOneStep(t *testing.T, place string, tick time.Duration, dying *fslock.Source, heirs []*fslock.Source, ttl time.Duration) bool {
 	step := func() int64 { return time.Now().UnixNano() / int64(tick) }
 	time.Sleep(tick - time.Duration(time.Now().UnixNano()%int64(tick)))

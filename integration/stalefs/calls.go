@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entry is an object that was found or made in a directory.
+// entry is an object that was found or created in a directory.
 type entry struct {
 	object *object
 	attributes
 	dir turn
 }
 
-// getattr is the server's answer to GETATTR.
+// getattr executes GETATTR.
 func (s *Server) getattr(o *object) (attributes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.attributes(o)
 }
 
-// lookup is the answer to LOOKUP: an entry, whose object must be dropped, or an
-// error together with the directory's change attribute.
+// lookup executes LOOKUP. It returns an entry, whose object must be dropped, or an error together
+// with the directory's change attribute.
 func (s *Server) lookup(dir *object, name string) (entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,12 +47,12 @@ func (s *Server) find(dir *object, name string) (entry, error) {
 	return entry{object: o, attributes: a}, err
 }
 
-// mkdir makes a directory, whose object must be dropped.
+// mkdir creates a directory, whose object must be dropped.
 func (s *Server) mkdir(dir *object, name string, mode uint32) (entry, error) {
 	return s.making(dir, name, func() error { return unix.Mkdirat(dir.fd, name, mode) })
 }
 
-// create makes a file, or finds it if that is allowed.
+// create creates a file, or opens an existing one if that is allowed.
 func (s *Server) create(dir *object, name string, flags, mode uint32) (entry, error) {
 	return s.making(dir, name, func() error {
 		how := unix.O_CREAT | unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | int(flags&unix.O_EXCL)
@@ -76,14 +76,14 @@ func (s *Server) making(dir *object, name string, f func() error) (entry, error)
 	return e, err
 }
 
-// remove answers REMOVE, or RMDIR with that flag.
+// remove executes REMOVE, or RMDIR with AT_REMOVEDIR.
 func (s *Server) remove(dir *object, name string, flags int) (turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changing(dir, func() error { return unix.Unlinkat(dir.fd, name, flags) })
 }
 
-// rename answers RENAME, with what it did to each of the two directories.
+// rename executes RENAME, and returns its effect on each of the two directories.
 func (s *Server) rename(from *object, oldname string, to *object, newname string) (source, target turn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Server) rename(from *object, oldname string, to *object, newname string
 	return source, target, err
 }
 
-// setattr answers SETATTR. A time without a value is the server's now.
+// setattr executes SETATTR. A time without a value is set to the server's current time.
 func (s *Server) setattr(o *object, in *fuse.SetAttrIn) (attributes, turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Server) setattr(o *object, in *fuse.SetAttrIn) (attributes, turn, error
 	return a, t, err
 }
 
-// path reaches an object by its handle.
+// path refers to an object by its handle.
 func (o *object) path() string { return fmt.Sprintf("/proc/self/fd/%d", o.fd) }
 
 func setattr(path string, in *fuse.SetAttrIn) error {
@@ -144,14 +144,14 @@ func timestamp(in *fuse.SetAttrIn, set, now uint32, sec uint64, nsec uint32) uni
 	return unix.Timespec{Nsec: unix.UTIME_OMIT}
 }
 
-// read answers READ.
+// read executes READ.
 func (s *Server) read(o *object, buf []byte, off int64) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.transfer(o, unix.O_RDONLY, func(fd int) (int, error) { return unix.Pread(fd, buf, off) })
 }
 
-// write answers WRITE.
+// write executes WRITE.
 func (s *Server) write(o *object, data []byte, off int64) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Server) transfer(o *object, flags int, f func(fd int) (int, error)) (in
 	return f(fd)
 }
 
-// list answers READDIR, all at once.
+// list executes READDIR, in one reply.
 func (s *Server) list(o *object) ([]fuse.DirEntry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// watchdog ends what would hang for ever. Nothing depends on it.
+// watchdog ends a test that hangs. No result depends on its length.
 const watchdog = 2 * time.Minute
 
 // cluster is a server and its hosts.
@@ -30,7 +30,7 @@ type cluster struct {
 	hosts  []*host
 }
 
-// host is a simulated host: a mount, and an identity of its own.
+// host is a simulated host: a mount, with an identity of its own.
 type host struct {
 	*stalefs.Mount
 	name string
@@ -62,13 +62,13 @@ func (c *cluster) add(t testing.TB, name string, opt stalefs.Options) *host {
 	c.hosts = append(c.hosts, h)
 	t.Cleanup(func() {
 		c.server.Start()
-		// A call that somebody has given up may still be on its way.
+		// A call that was given up may still be in progress.
 		require.Eventually(t, func() bool { return h.Unmount() == nil }, time.Minute, 5*time.Millisecond)
 	})
 	return h
 }
 
-// identity is that of this process, as it would be on the host.
+// identity is the identity that this process would have on the host.
 func (h *host) identity(t testing.TB) process.Identity {
 	t.Helper()
 	id, err := locktest.SelfOn(h.name)
@@ -76,7 +76,7 @@ func (h *host) identity(t testing.TB) process.Identity {
 	return id
 }
 
-// open opens the locks of a place on a host, as a process there does, through a file system.
+// open opens a place's source as a process on the host does, through a filesystem.
 func (c *cluster) open(t testing.TB, h *host, place string, through vfs.FS) *fslock.Source {
 	t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: h.on(place), FS: through, Self: h.identity(t)})
@@ -93,17 +93,17 @@ func (h *host) dir(t testing.TB, elements ...string) vfs.Dir {
 	return dir
 }
 
-// on is a path as the host sees it.
+// on returns a path as the host sees it.
 func (h *host) on(elements ...string) string {
 	return filepath.Join(append([]string{h.Path()}, elements...)...)
 }
 
-// there is a path on the server's own disk.
+// there returns a path on the server's own disk.
 func (c *cluster) there(elements ...string) string {
 	return filepath.Join(append([]string{c.stored}, elements...)...)
 }
 
-// names are the entries of a directory on the server's disk.
+// names lists a directory on the server's disk.
 func (c *cluster) names(t testing.TB, elements ...string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(c.there(elements...))
@@ -115,15 +115,15 @@ func (c *cluster) names(t testing.TB, elements ...string) []string {
 	return names
 }
 
-// within is a context that ends with the watchdog.
+// within returns a context with the watchdog's timeout.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// asNFS tells the lock that this is NFS, not FUSE. There a breaker moves the lock file away
-// before he removes it, and a holder mostly goes by the times of the directory.
+// asNFS makes the lock treat a filesystem as NFS rather than FUSE. On NFS a breaker moves the lock
+// file aside before it removes it, and a holder mostly relies on the times of the directory.
 func asNFS(through vfs.FS) vfs.FS {
 	nfs := faultfs.New(through, nil)
 	nfs.Describe(vfs.FileSystem{Type: "nfs", NFS: true})

@@ -20,8 +20,8 @@ import (
 // conformanceTTL leaves a busy machine time for ten heartbeats.
 const conformanceTTL = 2 * time.Second
 
-// The suite that every lock source passes, with stale caches: each source that is
-// opened goes through another host's mount.
+// Runs the suite that every lock source must pass, with stale caches: each opened source uses the
+// next host's mount.
 // Rule: I1, I2, process-gone, silence, job, break, fence, commit, outcome, forget
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestConformanceWithLegacyPeers(t *testing.T) {
 	locktest.Run(t, fixture(c, fslock.Options{LegacyPeers: true}))
 }
 
-// fixture makes places on the cluster.
+// fixture creates places on the cluster.
 func fixture(c *cluster, opt fslock.Options) locktest.Fixture {
 	f := fslocktest.Fixture(func(t testing.TB) func() fslock.Options {
 		place := c.newPlace(t)
@@ -52,7 +52,7 @@ func fixture(c *cluster, opt fslock.Options) locktest.Fixture {
 	return f
 }
 
-// newPlace makes a base directory for locks, and gives its name.
+// newPlace creates a base directory for locks, and returns its name.
 func (c *cluster) newPlace(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(c.stored, "place-")

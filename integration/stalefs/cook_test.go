@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// The suite of sources whose locks end by time, with stale caches.
+// Runs the suite for sources whose locks end by time, with stale caches.
 // Rule: none (docs/internals/cooking.md)
 func TestCookingLockConformance(t *testing.T) {
 	t.Parallel()
@@ -37,8 +37,8 @@ func TestCookingLockConformance(t *testing.T) {
 	})
 }
 
-// The register stays one while replies are lost, requests are carried out twice or long after
-// they failed, and clients remember old names.
+// The register stays linearizable while replies are lost, requests are executed twice or long after
+// they failed, and clients have stale names cached.
 // Rule: none (docs/internals/cooking.md)
 func TestCookRegisterUnderFaults(t *testing.T) {
 	for name, tick := range map[string]time.Duration{"fine clock": 0, "coarse clock": 4 * time.Millisecond} {
@@ -54,8 +54,8 @@ func swapUnderFaults(t *testing.T, tick time.Duration) {
 	c := newCluster(t, 4, stalefs.Options{})
 	c.server.Tick = tick
 	place, log := c.newPlace(t), &swapLog{}
-	last := c.register(t, c.hosts[3], place) // who has seen nothing remembers nothing
-	log.swap(t, last, "first")               // the filesystem is tested without faults
+	last := c.register(t, c.hosts[3], place) // this host's cache is empty
+	log.swap(t, last, "first")               // the filesystem test runs without faults
 	var group sync.WaitGroup
 	for i, h := range c.hosts[:3] {
 		h.Inject(stalefs.Random(uint64(i), stalefs.Odds{
@@ -75,14 +75,14 @@ func swapUnderFaults(t *testing.T, tick time.Duration) {
 	for _, h := range c.hosts {
 		h.Inject(nil)
 	}
-	require.True(t, log.swap(t, last, "last"), "whoever comes when all is well succeeds")
+	require.True(t, log.swap(t, last, "last"), "a swap without faults must succeed")
 	confirmed, err := locktest.CheckSwaps(log.events)
 	require.NoError(t, err)
 	t.Logf("%d swaps confirmed, %d failed, %d unsure", confirmed, log.count("fail"), log.count("unsure"))
-	require.Positive(t, log.count("fail")+log.count("unsure"), "no fault was felt: nothing is shown")
+	require.Positive(t, log.count("fail")+log.count("unsure"), "inconclusive: no fault had an effect")
 }
 
-// swapTTL is how long a swap is in the way of the others if its lock cannot be given back.
+// swapTTL is how long a swap blocks the others if its lock cannot be released.
 const swapTTL = 500 * time.Millisecond
 
 func (c *cluster) register(t testing.TB, h *host, place string) cooklock.Register {
@@ -90,7 +90,7 @@ func (c *cluster) register(t testing.TB, h *host, place string) cooklock.Registe
 	return cooklock.LedgerRegister{Ledger: c.results(t, h, place), Name: "nightly", TTL: swapTTL}
 }
 
-// swapLog is what all swappers tell.
+// swapLog records the events of all swappers.
 type swapLog struct {
 	mu     sync.Mutex
 	events []locktest.SwapEvent
@@ -128,8 +128,8 @@ func (l *swapLog) peek(t testing.TB, register cooklock.Register) {
 }
 
 // A client that cannot see that the directory of results has changed, because the server's clock
-// has not ticked since, remembers a file that was replaced. A swap never takes that for the
-// current result.
+// has not ticked since, has a replaced file cached. A swap never takes that file for the current
+// result.
 // Rule: outcome, stale-names
 func TestCookSwapIsNotMisledByACache(t *testing.T) {
 	t.Parallel()

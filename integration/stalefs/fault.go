@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Kind is the kind of a call that changes something.
+// Kind is the kind of a modifying call.
 type Kind string
 
 // The kinds of calls, by their names in RFC 1813.
@@ -23,31 +23,30 @@ const (
 	Write   Kind = "WRITE"
 )
 
-// Call is a call that changes something, as one mount is about to send it.
+// Call is a modifying call that a mount is about to send.
 type Call struct {
-	N    int // how many the mount sent before
+	N    int // number of earlier calls of the mount
 	Kind Kind
-	Name string // the entry's; empty for SETATTR and WRITE, which name a handle
+	Name string // the entry's name; empty for SETATTR and WRITE, which refer to a handle
 }
 
-// Outcome is what becomes of a call, and of its reply.
+// Outcome is what happens to a call and its reply.
 type Outcome int
 
 // The outcomes.
 const (
-	// Answered: nothing goes wrong.
+	// Answered is the normal case.
 	Answered Outcome = iota
-	// Retransmitted: the call was carried out, the reply was lost, and the call is
-	// carried out again, as by a server that was restarted. The caller gets the
-	// second answer: ENOENT for RENAME, REMOVE and RMDIR, EEXIST for MKDIR and an
-	// exclusive CREATE. (A server that keeps the verifier of an exclusive CREATE
-	// answers success: that is Answered.)
+	// Retransmitted means that the call is executed, its reply is lost, and the call is executed
+	// again, as by a server that was restarted. The caller receives the second reply: ENOENT for
+	// RENAME, REMOVE and RMDIR, EEXIST for MKDIR and an exclusive CREATE. (A server that stores the
+	// verifier of an exclusive CREATE reports success: use Answered.)
 	Retransmitted
-	// Lost: the call was carried out, and the caller gets Errno.
+	// Lost means that the call is executed and the caller receives Errno.
 	Lost
-	// Dropped: the call is never carried out, and the caller gets Errno.
+	// Dropped means that the call is never executed and the caller receives Errno.
 	Dropped
-	// Zombie: the caller gets Errno, and the call is carried out later.
+	// Zombie means that the caller receives Errno and the call is executed later.
 	Zombie
 )
 
@@ -58,19 +57,18 @@ func (o Outcome) String() string {
 // Fault is what happens to one call. The zero value is no fault.
 type Fault struct {
 	Outcome Outcome
-	// Errno is the answer of a client that gave up: EIO on a soft mount, ETIMEDOUT
-	// with softerr.
+	// Errno is the error of a client that gave up: EIO on a soft mount, ETIMEDOUT with softerr.
 	Errno syscall.Errno
 	// Before and After delay the call and its reply.
 	Before, After time.Duration
-	// Later is when a zombie is carried out; never if 0, before Server.Land is called.
+	// Later is the delay before a zombie is executed; if 0, it waits for Server.Land.
 	Later time.Duration
 }
 
-// Injector decides what happens to a call. It is called by many goroutines.
+// Injector decides what happens to a call. It may be called concurrently.
 type Injector func(Call) Fault
 
-// At is a fault of the n-th call.
+// At returns an injector that applies a fault to the n-th call only.
 func At(n int, f Fault) Injector {
 	return func(c Call) Fault {
 		if c.N == n {
@@ -80,16 +78,16 @@ func At(n int, f Fault) Injector {
 	}
 }
 
-// Odds are the probabilities of the outcomes, and the longest of the delays,
-// which strike one call in four.
+// Odds are the probabilities of the outcomes, and the longest of the delays, which affect one call
+// in four.
 type Odds struct {
 	Retransmitted, Lost, Dropped, Zombie float64
 	Delay                                time.Duration
 	Later                                time.Duration
 }
 
-// Random draws each call's fault. One seed gives one sequence of faults; which
-// call gets which one depends on the order in which they come.
+// Random draws a fault for each call. A seed determines the sequence of faults, but their
+// assignment to calls depends on the order of the calls.
 func Random(seed uint64, odds Odds) Injector {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -124,7 +122,7 @@ func (o Odds) outcome(drawn float64) Outcome {
 	return Answered
 }
 
-// upTo is a random duration, never 0 unless most is.
+// upTo returns a random duration, positive if most is.
 func upTo(rng *rand.Rand, most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// GetAttr implements fuse.RawFileSystem. The kernel asks when what it remembers
-// is too old, and when it is forced to.
+// GetAttr implements fuse.RawFileSystem. The kernel calls it when its cached attributes have
+// expired, and when forced.
 func (c *client) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if err := c.reach(); err != nil {
 		return fuse.ToStatus(err)
@@ -35,7 +35,7 @@ func (c *client) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOu
 	n := c.node(in.NodeId)
 	var a attributes
 	var t turn
-	wanted := *in // the request's memory is used again, and a zombie outlives it
+	wanted := *in // the request's memory is reused, and a zombie outlives it
 	err := c.send(SetAttr, "", func() (err error) {
 		a, t, err = c.server.setattr(n.object, &wanted)
 		return err
@@ -62,7 +62,7 @@ func (c *client) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fus
 	return fuse.OK
 }
 
-// opened gives out the number of an open file.
+// opened returns the number of an open file.
 func (c *client) opened(n *node, out *fuse.OpenOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *client) opened(n *node, out *fuse.OpenOut) {
 	out.Fh, out.OpenFlags = c.last, fuse.FOPEN_DIRECT_IO
 }
 
-// opening asks the server for the attributes of what is opened (close-to-open),
-// and has the kernel do so, too, if they have changed.
+// opening asks the server for the attributes of the file to be opened (close-to-open), and makes
+// the kernel do the same if they have changed.
 func (c *client) opening(n *node) fuse.Status {
 	if err := c.reach(); err != nil {
 		return fuse.ToStatus(err)
@@ -86,9 +86,8 @@ func (c *client) opening(n *node) fuse.Status {
 	return fuse.ToStatus(err)
 }
 
-// Flush implements fuse.RawFileSystem. It comes with each close(2), which waits
-// for it, so a file counts as closed then: what the kernel calls a release comes
-// some time afterwards.
+// Flush implements fuse.RawFileSystem. Each close(2) waits for it, so a file counts as closed from
+// then on: what the kernel calls release comes some time later.
 func (c *client) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	c.closed(in.Fh)
 	return fuse.OK
@@ -137,7 +136,7 @@ func (c *client) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 	return fuse.OK
 }
 
-// ReadDir implements fuse.RawFileSystem: what is there when it is first called.
+// ReadDir implements fuse.RawFileSystem. It returns the entries at the first call.
 func (c *client) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	entries, err := c.listing(in)
 	if err != nil {
@@ -180,7 +179,7 @@ func (c *client) ReleaseDir(in *fuse.ReleaseIn) {
 	delete(c.listings, in.Fh)
 }
 
-// The server writes synchronously, and asks nobody for permission.
+// The server writes synchronously and does not check permissions.
 
 // Fsync implements fuse.RawFileSystem.
 func (c *client) Fsync(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.ToStatus(c.reach()) }

@@ -36,8 +36,8 @@ func read(t testing.TB, f vfs.File) string {
 	return string(buf[:n])
 }
 
-// A descriptor of a directory that another host has removed reaches nothing, also
-// not the one that has its name now.
+// A descriptor of a directory that another host has removed reaches nothing, not even a new
+// directory of the same name.
 // Rule: none (simulated client)
 func TestDescriptorOfARemovedDirectory(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -49,7 +49,7 @@ func TestDescriptorOfARemovedDirectory(t *testing.T) {
 	put(t, c.hosts[1].dir(t, "dir"), "file", "old")
 	require.NoError(t, b.Rename("dir", b, "gone"))
 	put(t, c.hosts[1].dir(t, "gone"), "another", "")
-	require.Equal(t, []string{"another", "file"}, sorted(t, old), "a rename changes no handle")
+	require.Equal(t, []string{"another", "file"}, sorted(t, old), "a rename must not invalidate a handle")
 
 	require.NoError(t, os.RemoveAll(c.there("gone")))
 	require.NoError(t, b.Mkdir("dir", 0o777))
@@ -73,7 +73,7 @@ func statError(dir vfs.Dir) error { _, err := dir.Stat(); return err }
 
 func listError(dir vfs.Dir) error { return dir.List(nil) }
 
-// By path the kernel walks once more after ESTALE, and finds the successor.
+// With a path, the kernel walks the path again after ESTALE, and finds the successor.
 // Rule: none (simulated client)
 func TestPathOfARemovedDirectory(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -86,11 +86,11 @@ func TestPathOfARemovedDirectory(t *testing.T) {
 	require.NoError(t, os.RemoveAll(c.there("dir")))
 	require.NoError(t, b.Mkdir("dir", 0o777))
 	put(t, c.hosts[1].dir(t, "dir"), "file", "new")
-	require.NoError(t, unix.Unlink(path), "it meant the old file")
+	require.NoError(t, unix.Unlink(path), "the path was meant for the old file")
 	require.Empty(t, c.names(t, "dir"))
 }
 
-// A file that another host removed is gone for a process that has it open.
+// A file that another host has removed is gone for a process that has it open.
 // Rule: none (simulated client)
 func TestFileRemovedElsewhere(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -100,17 +100,17 @@ func TestFileRemovedElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, b.Unlink("file"))
-	require.Empty(t, c.names(t), "only its own client knows that a file is open")
+	require.Empty(t, c.names(t), "only the client that has a file open knows that it is open")
 	_, err = f.Read(make([]byte, 10))
 	require.ErrorIs(t, err, syscall.ESTALE)
 	_, err = f.Stat()
 	require.ErrorIs(t, err, syscall.ESTALE)
 	_, err = a.StatName("file")
-	require.ErrorIs(t, err, syscall.ENOENT, "ESTALE makes the kernel look the name up again")
+	require.ErrorIs(t, err, syscall.ENOENT, "after ESTALE the kernel must look the name up again")
 }
 
-// A file that is removed while it is open on the same host lives on under another
-// name, and keeps its directory from being removed.
+// A file that is removed while it is open on the same host remains under another name, and keeps
+// its directory from being removed.
 // Rule: none (simulated client)
 func TestSillyRename(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -128,9 +128,9 @@ func TestSillyRename(t *testing.T) {
 
 	require.Equal(t, "content", read(t, f))
 	require.ErrorIs(t, a.Rmdir("dir"), syscall.ENOTEMPTY)
-	require.ErrorIs(t, dir.Unlink(left[0]), syscall.EBUSY, "its own client keeps it")
+	require.ErrorIs(t, dir.Unlink(left[0]), syscall.EBUSY, "the client that renamed it must refuse")
 	require.NoError(t, f.Close())
-	require.Eventually(t, func() bool { return len(c.names(t, "dir")) == 0 }, watchdog, 1e6, "the close removes it")
+	require.Eventually(t, func() bool { return len(c.names(t, "dir")) == 0 }, watchdog, 1e6, "the close must remove it")
 	require.NoError(t, a.Rmdir("dir"))
 
 	require.NoError(t, b.Mkdir("dir", 0o777))
@@ -141,14 +141,14 @@ func TestSillyRename(t *testing.T) {
 	require.NoError(t, other.Unlink("file"))
 	left = c.names(t, "dir")
 	require.Len(t, left, 1)
-	require.NoError(t, statError(a), "it remembers that it removed the directory of this name")
-	require.NoError(t, c.hosts[0].dir(t, "dir").Unlink(left[0]), "for other clients it is a file like any other")
+	require.NoError(t, statError(a), "the client should have the removed name cached")
+	require.NoError(t, c.hosts[0].dir(t, "dir").Unlink(left[0]), "to other clients it is an ordinary file")
 	_, err = f.Stat()
 	require.ErrorIs(t, err, syscall.ESTALE)
 	require.NoError(t, f.Close())
 }
 
-// The times of a touch are the server's, and reach it.
+// A touch uses the server's time, and reaches the server.
 // Rule: none (simulated client)
 func TestTouch(t *testing.T) {
 	c := newCluster(t, 1, patient)

@@ -17,7 +17,8 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// A host that has seen that there was no place for results sees another host's first one.
+// A host that has cached the absence of the directory of results sees the first result of another
+// host.
 // Rule: outcome, readers, I7
 func TestFirstResultIsSeen(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -35,8 +36,8 @@ func TestFirstResultIsSeen(t *testing.T) {
 	}
 }
 
-// A holder that has seen that a job has no result learns the one that another host's
-// holder has committed since.
+// A holder that has seen that its job has no result sees a result that a holder on another host has
+// committed since.
 // Rule: outcome, I7
 func TestLaterResultIsLearned(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -65,7 +66,8 @@ func TestLaterResultIsLearned(t *testing.T) {
 	require.Equal(t, done.By, result.By)
 }
 
-// The server is asked what another host has forgotten, or committed anew, under any lock.
+// Current asks the server, so a host sees that another host has removed a result or committed a new
+// one, under whichever lock.
 // Rule: readers
 func TestCurrentResult(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -88,7 +90,7 @@ func TestCurrentResult(t *testing.T) {
 	}
 }
 
-// results opens the results in a place on a host, as a process there would.
+// results opens a place's source on a host, as a process there does.
 func (c *cluster) results(t testing.TB, h *host, place string) *fslock.Source {
 	t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: h.on(place), Self: h.identity(t)})
@@ -97,10 +99,10 @@ func (c *cluster) results(t testing.TB, h *host, place string) *fslock.Source {
 	return src
 }
 
-// A holder is suspended after it has learned that its job has no result. Meanwhile another host
-// breaks the lock, runs the job and commits, or still holds the lock. When the holder goes on it
-// does not trust what it learned, although its client has all of the lock in its cache, and has
-// sent no heartbeat since.
+// A holder is suspended after it has read that its job has no result. Another host breaks the lock,
+// runs the job and commits, or still holds the lock. When the holder resumes, it does not trust
+// what it has read, although its client has the whole lock cached and it has sent no heartbeat
+// since.
 // Rule: outcome, stopped, I7
 func TestOutcomeWhileAnotherHostCommits(t *testing.T) {
 	for left, commits := range map[string]bool{"the successor is done": true, "the successor holds the lock": false} {
@@ -128,7 +130,7 @@ func TestOutcomeWhileAnotherHostCommits(t *testing.T) {
 	}
 }
 
-// succeed takes the lock away from its holder, who lives.
+// succeed takes the lock away from a live holder.
 func succeed(t *testing.T, src *fslock.Source, commits bool) {
 	t.Helper()
 	_, err := multilock.Break(t.Context(), src, "job", multilock.BreakOptions{Alive: true})

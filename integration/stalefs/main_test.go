@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// insideVariable says that this process has a mount namespace of its own.
+	// insideVariable is set in a process with its own mount namespace.
 	insideVariable = "MULTILOCK_STALEFS_INSIDE"
-	// refusedVariable says why it could not get one.
+	// refusedVariable has the reason why a namespace could not be created.
 	refusedVariable = "MULTILOCK_STALEFS_REFUSED"
 )
 
-// TestMain runs the tests in a mount namespace that ends with them, so that they
-// leave no mount behind, also after a panic.
+// TestMain runs the tests in a mount namespace that ends with them, so that no mount is left
+// behind, even after a panic.
 func TestMain(m *testing.M) {
 	if os.Getenv(insideVariable) != "" || unusable() != nil {
 		os.Exit(m.Run())
@@ -41,14 +41,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runInside runs this binary once more. Most tests wait most of the time, so more
-// of them run side by side than there are processors.
+// runInside runs this binary again in a new namespace. Most tests mostly wait, so more tests run in
+// parallel than there are processors.
 func runInside() (code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
-	runtime.LockOSThread() // this thread, and so the child, gets the namespace
+	runtime.LockOSThread() // the namespace belongs to this thread, and the child inherits it
 	if err := ownNamespace(); err != nil {
 		return 0, err
 	}
@@ -68,9 +68,9 @@ func runInside() (code int, err error) {
 	if cmd.ProcessState.Success() {
 		return 0, nil
 	}
-	// Without this, nothing says why, if it was a signal or an exit in the middle.
+	// After a signal or an early exit, nothing else reports the reason.
 	fmt.Fprintln(os.Stderr, "the tests inside the namespace ended with", cmd.ProcessState)
-	return max(cmd.ProcessState.ExitCode(), 1), nil // -1 is the end by a signal
+	return max(cmd.ProcessState.ExitCode(), 1), nil // -1 means ended by a signal
 }
 
 func ownNamespace() error {
@@ -80,9 +80,9 @@ func ownNamespace() error {
 	return unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 }
 
-// abortMounts waits for the end of the tests. If they ended in the middle, the
-// kernel closes the files that they had open, and waits for an answer from the
-// file system that was in the same process: for ever, if nobody aborts that.
+// abortMounts waits for the end of the tests. If they end early, the kernel closes their open files
+// and waits for a reply from the filesystem, which was in the same process: forever, unless the
+// mount is aborted.
 func abortMounts(pid int, ended <-chan struct{}) {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
@@ -96,13 +96,13 @@ func abortMounts(pid int, ended <-chan struct{}) {
 			continue
 		}
 		for _, path := range mounts() {
-			_ = unix.Unmount(path, unix.MNT_FORCE|unix.MNT_DETACH) // whatever fails is tried again
+			_ = unix.Unmount(path, unix.MNT_FORCE|unix.MNT_DETACH) // repeated if it fails
 		}
 	}
 }
 
-// exiting says whether a process has begun to end: it is a zombie, or its flags
-// (field 9 of proc_pid_stat(5)) have PF_EXITING.
+// exiting reports whether a process has begun to exit: it is a zombie, or its flags (field 9 of
+// proc_pid_stat(5)) include PF_EXITING.
 func exiting(pid int) bool {
 	const flagExiting = 0x4
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -114,7 +114,7 @@ func exiting(pid int) bool {
 	return fields[0] == "Z" || (err == nil && flags&flagExiting != 0)
 }
 
-// mounts are the paths of the file systems of this kind that this thread sees.
+// mounts lists the mount points of this filesystem type that this thread sees.
 func mounts() []string {
 	text, err := os.ReadFile("/proc/thread-self/mounts")
 	if err != nil {
@@ -129,7 +129,7 @@ func mounts() []string {
 	return paths
 }
 
-// unusable says why nothing can be mounted here.
+// unusable returns the reason why nothing can be mounted here, if there is one.
 func unusable() error {
 	if refused := os.Getenv(refusedVariable); refused != "" {
 		return errors.New("needs a mount namespace of its own: " + refused)

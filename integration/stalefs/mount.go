@@ -15,13 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say how a mount behaves.
+// Options control how a mount behaves.
 type Options struct {
-	// MinAge and MaxAge are for how long attributes and names are remembered: 3 s
-	// and 60 s if 0.
+	// MinAge and MaxAge limit how long attributes and names are cached: 3 s and 60 s if 0.
 	MinAge, MaxAge time.Duration
-	// Soft is how long a call waits for a server that does not answer before it
-	// fails with ETIMEDOUT, without having been sent. 0 is a hard mount: for ever.
+	// Soft is how long a call waits for an unreachable server before it fails with ETIMEDOUT,
+	// without having been sent. 0 is a hard mount, which waits forever.
 	Soft time.Duration
 }
 
@@ -29,13 +28,13 @@ type Options struct {
 type Mount struct {
 	path   string
 	client *client
-	ended  chan struct{} // closed when the last request has been answered
+	ended  chan struct{} // closed after the reply to the last request
 }
 
 // FileSystem is the type of the mounts, as in /proc/self/mountinfo.
 const FileSystem = "fuse.stalefs"
 
-// Mount shows the server's directory at path, which must be an empty directory.
+// Mount mounts the server's directory at path, which must be an empty directory.
 func (s *Server) Mount(path string, opt Options) (*Mount, error) {
 	device, err := attach(path)
 	if err != nil {
@@ -58,9 +57,9 @@ func (s *Server) Mount(path string, opt Options) (*Mount, error) {
 	return m, nil
 }
 
-// attach makes the mount by itself, without fusermount, which is not everywhere,
-// and with a descriptor that no child inherits: otherwise a child would keep the
-// file system of its dead parent from ending, and wait for it for ever.
+// attach mounts directly, because fusermount is not always installed, and with a descriptor that no
+// child inherits. An inherited descriptor would keep the filesystem of a dead parent alive, and the
+// child might wait for it forever.
 func attach(path string) (device int, err error) {
 	device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -75,9 +74,9 @@ func attach(path string) (device int, err error) {
 	return device, nil
 }
 
-// refusePolls lets the kernel learn that files here cannot be polled. The Go
-// runtime asks that in a way that would keep this very process from answering.
-// The library answers for a file of this name.
+// refusePolls makes the kernel learn that files here cannot be polled. Otherwise the Go runtime
+// would ask in a way that keeps this process from replying. The library answers for a file of this
+// name.
 func (m *Mount) refusePolls() error {
 	fd, err := unix.Open(filepath.Join(m.path, ".go-fuse-epoll-hack"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -92,31 +91,30 @@ func (m *Mount) refusePolls() error {
 	}
 }
 
-// Path is where the mount is.
+// Path is the mount point.
 func (m *Mount) Path() string { return m.path }
 
-// Inject decides from now on what happens to the mount's calls; nil is no faults.
-// The calls are counted anew.
+// Inject sets the faults of the mount's calls, nil for none, and restarts the counter.
 func (m *Mount) Inject(inject Injector) {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
 	m.client.inject, m.client.calls = inject, 0
 }
 
-// Calls is how many calls that change something were sent since the last Inject.
+// Calls returns how many modifying calls were sent since the last Inject.
 func (m *Mount) Calls() int {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
 	return m.client.calls
 }
 
-// Cut makes the mount reach the server no more until Heal.
+// Cut disconnects the mount from the server until Heal.
 func (m *Mount) Cut() { m.client.path.close() }
 
 // Heal ends a Cut.
 func (m *Mount) Heal() { m.client.path.open() }
 
-// Unmount heals the mount and ends it, unless it is still in use (EBUSY).
+// Unmount heals the mount and unmounts it, unless it is still in use (EBUSY).
 func (m *Mount) Unmount() error {
 	m.Inject(nil)
 	m.Heal()
@@ -140,9 +138,9 @@ type client struct {
 	calls    int
 	nodes    map[uint64]*node
 	byObject map[*object]*node
-	files    map[uint64]*node // that are open
+	files    map[uint64]*node // open files
 	listings map[uint64][]fuse.DirEntry
-	last     uint64 // the last number that was given to any of these
+	last     uint64 // the last number assigned to a node, file or listing
 }
 
 func newClient(s *Server, opt Options) *client {

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lookup implements fuse.RawFileSystem. That a name is absent is an answer, too:
-// node 0.
+// Lookup implements fuse.RawFileSystem. A missing name is also an answer: node 0.
 func (c *client) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	dir := c.node(in.NodeId)
 	if c.recall(dir, name, out) {
@@ -39,7 +38,7 @@ func (c *client) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *
 
 // Mkdir implements fuse.RawFileSystem.
 func (c *client) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	mode := in.Mode // the request's memory is used again, and a zombie outlives it
+	mode := in.Mode // the request's memory is reused, and a zombie outlives it
 	_, err := c.make(Mkdir, c.node(in.NodeId), name, out, func(dir *object) (entry, error) {
 		return c.server.mkdir(dir, name, mode)
 	})
@@ -59,7 +58,7 @@ func (c *client) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *
 	return fuse.OK
 }
 
-// make makes an entry and notes that.
+// make creates an entry and caches it.
 func (c *client) make(kind Kind, dir *node, name string, out *fuse.EntryOut, call func(*object) (entry, error)) (*node, error) {
 	r := reply{server: c.server}
 	err := c.send(kind, name, func() error { return r.take(call(dir.object)) }, dir.object)
@@ -75,8 +74,8 @@ func (c *client) make(kind Kind, dir *node, name string, out *fuse.EntryOut, cal
 	return n, nil
 }
 
-// reply is what a call that makes something has brought: a handle, which nobody
-// gets to see if the reply is lost.
+// reply holds the handle from the reply to a call that creates an object. It is dropped if the
+// reply is lost.
 type reply struct {
 	server *Server
 
@@ -85,7 +84,7 @@ type reply struct {
 	closed bool
 }
 
-// take receives a reply. Of several the last one counts.
+// take receives a reply. The last of several counts.
 func (r *reply) take(e entry, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +102,7 @@ func (r *reply) take(e entry, err error) error {
 	return nil
 }
 
-// close gives out what was received, unless the caller is told of an error.
+// close returns the received entry, and drops its handle if the caller receives an error.
 func (r *reply) close(err error) entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,8 +142,7 @@ func (c *client) remove(kind Kind, dir *node, name string, flags int) fuse.Statu
 	return fuse.OK
 }
 
-// missed passes an error on. A client that is told that an entry is missing
-// forgets that it knew it.
+// missed returns an error's status. If the entry is missing, it also drops it from the cache.
 func (c *client) missed(err error, dir *node, name string) fuse.Status {
 	if errors.Is(err, syscall.ENOENT) {
 		c.forget(dir, name)
@@ -182,7 +180,7 @@ func (c *client) renamed(from *node, oldname string, source turn, to *node, newn
 	c.did(to, target, newname, belief{node: moved})
 }
 
-// inUse is the node that this client believes to have a name, if it has it open.
+// inUse returns the node that this client has cached under a name, if it is open.
 func (c *client) inUse(dir *node, name string) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,9 +190,9 @@ func (c *client) inUse(dir *node, name string) *node {
 	return nil
 }
 
-// sillyRename gives a file that is to be removed while it is open another name,
-// until it is closed: an NFS server does not know what is open. The client that
-// did so refuses to remove that name.
+// sillyRename gives a file that is removed while open another name until it is closed, because an
+// NFS server does not know which files are open. The client that did so refuses to remove the new
+// name.
 func (c *client) sillyRename(dir *node, name string, n *node) error {
 	c.mu.Lock()
 	again := n.silly == name
@@ -221,25 +219,25 @@ func (c *client) sillyRename(dir *node, name string, n *node) error {
 	return nil
 }
 
-// closed notes that a file was closed, and removes it if that was put off.
+// closed records that a file was closed, and removes it if its removal was deferred.
 func (c *client) closed(file uint64) {
 	dir, name := c.lastUse(file)
 	if dir == nil {
 		return
 	}
 	if c.reach() == nil {
-		_, _ = c.server.remove(dir, name, 0) // it may be gone already
+		_, _ = c.server.remove(dir, name, 0) // it may already be gone
 	}
 	c.server.drop(dir)
 }
 
-// lastUse takes an open file off the books, and tells what is to be removed now.
+// lastUse forgets an open file, and returns the name to remove if it was the last use.
 func (c *client) lastUse(file uint64) (dir *object, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.files[file]
 	if n == nil {
-		return nil, "" // closed before
+		return nil, "" // already closed
 	}
 	delete(c.files, file)
 	if n.opens--; n.opens > 0 {

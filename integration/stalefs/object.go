@@ -9,27 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// object is a file or directory on the server, and the handle to it. The
-// descriptor keeps its inode number from being used again, as the generation in a
-// real handle does.
+// object is a file or directory on the server, and the handle to it. The open descriptor prevents
+// reuse of the inode number, like the generation in a real handle.
 type object struct {
 	fd      int
 	ino     uint64
 	users   int
-	changes uint64 // how often its entries were changed through the server
+	changes uint64 // number of changes to its entries through the server
 }
 
-// attributes are what the server tells about an object.
+// attributes are an object's attributes in a reply of the server.
 type attributes struct {
 	fuse.Attr
-	change uint64 // tells one state of a directory from another
+	change uint64 // differs after each change to a directory
 }
 
 // turn is the change attribute of a directory before and after a call.
 type turn struct{ before, after uint64 }
 
-// handle opens a handle, or finds the one that is open. The caller holds the
-// lock, or is alone. Every handle needs a drop.
+// handle returns an open handle, or opens one. The caller holds the lock, or has exclusive access.
+// Every handle needs a drop.
 func (s *Server) handle(dirfd int, name string) (*object, error) {
 	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,8 +69,8 @@ func (s *Server) drop(objects ...*object) {
 	}
 }
 
-// attributes describe an object. One that has no name any more is gone: whoever
-// removed it did not know of this handle.
+// attributes reads an object's attributes. An object without a name has been removed by a client
+// that did not know of this handle.
 func (s *Server) attributes(o *object) (attributes, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(o.fd, &st); err != nil {
@@ -86,8 +85,8 @@ func (s *Server) attributes(o *object) (attributes, error) {
 	return a, nil
 }
 
-// change makes the change attribute of the time of the last change. Kernels with
-// coarse times need the counter to tell two changes apart.
+// change derives the change attribute from the time of the last change. On kernels with coarse
+// timestamps only the counter distinguishes two changes.
 func (s *Server) change(o *object, ctime int64) uint64 {
 	if s.Tick > 0 {
 		return uint64(ctime / int64(s.Tick)) //nolint:gosec // after 1970
@@ -95,7 +94,7 @@ func (s *Server) change(o *object, ctime int64) uint64 {
 	return uint64(ctime) + o.changes //nolint:gosec // after 1970
 }
 
-// changing does something to the entries of a directory, which must still exist.
+// changing modifies the entries of a directory, which must still exist.
 func (s *Server) changing(dir *object, f func() error) (turn, error) {
 	before, err := s.attributes(dir)
 	if err != nil {

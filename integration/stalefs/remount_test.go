@@ -16,8 +16,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// A FUSE mount is served by a program whose options are not visible, so the result of the test
-// of one mount does not hold for the next one at the same place. Old results are removed.
+// A FUSE mount is served by a program whose options are not visible, so the test result of one
+// mount does not apply to the next mount at the same place. Old results are removed.
 // Rule: fs-test
 func TestEachMountIsTested(t *testing.T) {
 	c := newCluster(t, 0, stalefs.Options{})
@@ -25,7 +25,7 @@ func TestEachMountIsTested(t *testing.T) {
 	var told unix.Statx_t
 	require.NoError(t, unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID_UNIQUE, &told))
 	if told.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
-		t.Skip("this kernel does not tell a mount from the one before")
+		t.Skip("this kernel has no unique mount IDs")
 	}
 	marks := func() (found []string) {
 		t.Helper()

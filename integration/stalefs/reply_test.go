@@ -14,10 +14,10 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// change is a call that changes something, and what shows that it was carried out.
+// change is a modifying call, and the check whether it was executed.
 type change struct {
 	kind    stalefs.Kind
-	again   error // what the server answers if it is carried out twice
+	again   error // the error when it is executed a second time
 	prepare func(t *testing.T, c *cluster)
 	call    func(dir vfs.Dir) error
 	done    func(c *cluster) bool
@@ -60,7 +60,7 @@ func makeOld(t *testing.T, c *cluster) {
 	require.NoError(t, os.Chtimes(c.stored, longAgo(), longAgo()))
 }
 
-// Every fault of a call does what it says, and answers what it says.
+// Every fault has its documented effect and reply.
 // Rule: none (simulated client)
 func TestLostReplies(t *testing.T) {
 	for _, ch := range changes() {
@@ -91,7 +91,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// A zombie needs no help to rise, and its handles last until then.
+// A zombie is executed by itself, and its handles stay valid until then.
 // Rule: none (simulated client)
 func TestZombieRisesByItself(t *testing.T) {
 	c := newCluster(t, 2, patient)
@@ -101,7 +101,7 @@ func TestZombieRisesByItself(t *testing.T) {
 	require.Eventually(t, func() bool { return len(c.names(t)) == 1 }, watchdog, time.Millisecond)
 }
 
-// On a hard mount a call waits for the server, and is carried out then.
+// On a hard mount a call waits for the server, and is then executed.
 // Rule: none (simulated client)
 func TestHardMountWaits(t *testing.T) {
 	outages := map[string]struct{ begin, end func(*cluster) }{
@@ -129,7 +129,7 @@ func TestHardMountWaits(t *testing.T) {
 	}
 }
 
-// On a soft mount a call fails after a while, and remembered names still count.
+// On a soft mount a call fails after a while, and cached names remain valid.
 // Rule: none (simulated client)
 func TestSoftMountGivesUp(t *testing.T) {
 	opt := patient
@@ -147,7 +147,7 @@ func TestSoftMountGivesUp(t *testing.T) {
 	require.NoError(t, dir.Mkdir("new", 0o777))
 }
 
-// One host that is cut off does not keep others from working.
+// A host that is cut off does not keep other hosts from working.
 // Rule: none (simulated client)
 func TestPartition(t *testing.T) {
 	c := newCluster(t, 2, stalefs.Options{Soft: time.Millisecond})

@@ -11,12 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Server has the directory that its mounts share. Everything that a mount asks
-// for is done at one moment, under one lock.
+// Server serves a directory to its mounts. It executes each call atomically, under one lock.
 type Server struct {
-	// Tick is how coarse the change attribute of a directory is: two changes within
-	// a tick look like one. 0 means that every change shows. To be set before the
-	// first mount.
+	// Tick is the granularity of a directory's change attribute: two changes within a tick look
+	// like one. With 0 every change is visible. Set it before the first mount.
 	Tick time.Duration
 
 	mu      sync.Mutex
@@ -30,8 +28,7 @@ type Server struct {
 	buried  int
 }
 
-// Serve makes dir the directory that mounts show. Whatever is done in it directly
-// is seen by the mounts as the work of another client.
+// Serve serves dir to mounts. To them, direct changes in dir look like those of another client.
 func Serve(dir string) (*Server, error) {
 	s := &Server{objects: map[uint64]*object{}, undead: map[int]func(){}}
 	root, err := s.handle(unix.AT_FDCWD, dir)
@@ -42,20 +39,19 @@ func Serve(dir string) (*Server, error) {
 	return s, nil
 }
 
-// Stop makes the server answer nothing until Start.
+// Stop makes the server unresponsive until Start.
 func (s *Server) Stop() { s.up.close() }
 
 // Start ends a Stop.
 func (s *Server) Start() { s.up.open() }
 
-// Close carries all zombies out and gives the directory up. What mounts still use
-// they keep.
+// Close executes all zombies and releases the directory. Mounts keep what they still use.
 func (s *Server) Close() {
 	s.Land()
 	s.drop(s.root)
 }
 
-// Land carries out all calls that were given up and not yet carried out.
+// Land executes all calls that were given up and have not been executed yet.
 func (s *Server) Land() {
 	s.zombies.Lock()
 	waiting := s.undead
@@ -66,7 +62,7 @@ func (s *Server) Land() {
 	}
 }
 
-// later carries a call out after a time, or when Land is called.
+// later executes a call after a delay, or when Land is called.
 func (s *Server) later(after time.Duration, execute func()) {
 	s.zombies.Lock()
 	defer s.zombies.Unlock()
@@ -88,7 +84,7 @@ func (s *Server) rise(n int) {
 	}
 }
 
-// gate is a path that can be closed: whoever comes then waits.
+// gate is a path that can be closed: callers then wait.
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{} // closed when the gate opens; nil while it is open
@@ -117,8 +113,8 @@ func (g *gate) state() <-chan struct{} {
 	return g.shut
 }
 
-// pass waits until the gate is open, or for the limit, and says which. No limit
-// is 0.
+// pass waits until the gate is open, and reports false if that takes longer than the limit. 0 is no
+// limit.
 func (g *gate) pass(limit time.Duration) bool {
 	var late <-chan time.Time
 	if limit > 0 {
@@ -147,9 +143,8 @@ func (c *client) reach() error {
 	return syscall.ETIMEDOUT
 }
 
-// send has the server carry a call out that changes something, unless a fault
-// strikes. The objects are those that the call needs. It may be executed twice,
-// and after send has returned.
+// send makes the server execute a modifying call, subject to faults. The objects are those that the
+// call needs. The call may be executed twice, and after send has returned.
 func (c *client) send(kind Kind, name string, execute func() error, objects ...*object) error {
 	if err := c.reach(); err != nil {
 		return err

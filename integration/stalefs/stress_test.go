@@ -25,7 +25,7 @@ import (
 
 var (
 	longStress = flag.Bool("long", false, "stress: 10 minutes instead of 20 seconds")
-	seedStress = flag.Uint64("seed", 0, "stress: the seed of what happens to whom, 0 for a new one")
+	seedStress = flag.Uint64("seed", 0, "stress: random seed, 0 for a new one")
 )
 
 const (
@@ -34,10 +34,10 @@ const (
 	perHost     = 2
 )
 
-// Workers on several hosts take locks in turns, while replies are lost, calls come late or long
-// after they were given up, hosts are cut off and the server is away. The history of what each
-// held shows whether two ever held one lock at once; and when the faults are over every lock can
-// be taken. With a coarse clock of the server some changes go unnoticed.
+// Workers on several hosts acquire locks in turn, while replies are lost, calls are late or
+// executed long after they were given up, hosts are cut off and the server is down. The history of
+// all workers shows whether a lock ever had two holders at once. When the faults are over, every
+// lock can be acquired. With a coarse server clock some changes go unnoticed.
 // Rule: I1, I3
 func TestStress(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ type stress struct {
 	names   []string
 	seed    uint64
 	through vfs.FS
-	calm    time.Duration // the longest time between two cuts of one host
+	calm    time.Duration // the longest time between two cuts of a host
 
 	history *worker.History
 
@@ -77,7 +77,7 @@ type stress struct {
 	faults map[string]int
 }
 
-// check says whether what all have told until now can be true.
+// check checks the history recorded so far.
 func (s *stress) check() error { return locktest.Check(s.history.All()) }
 
 func newStress(t *testing.T, through vfs.FS, tick time.Duration) *stress {
@@ -101,7 +101,7 @@ func newStress(t *testing.T, through vfs.FS, tick time.Duration) *stress {
 	}
 }
 
-// run lets everybody work for a time, or until two have met.
+// run runs the workers for a while, or until a violation is found.
 func (s *stress) run(d time.Duration) {
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *stress) hire(i int) *worker.Worker {
 	}
 }
 
-// odds let about one call in twenty go wrong.
+// odds make about one call in twenty fail.
 func odds() stalefs.Odds {
 	return stalefs.Odds{
 		Retransmitted: 0.02, Lost: 0.01, Dropped: 0.01, Zombie: 0.01,
@@ -169,7 +169,7 @@ func (s *stress) count(what string) {
 	s.faults[what]++
 }
 
-// cutOff cuts a host off every few seconds, at times for longer than a TTL.
+// cutOff cuts a host off every few seconds, sometimes for longer than a TTL.
 func (s *stress) cutOff(ctx context.Context, h *host, rng *rand.Rand) {
 	for worker.Pause(ctx, worker.UpTo(rng, s.calm)) {
 		s.count("host cut off")
@@ -188,7 +188,7 @@ func (s *stress) stopServer(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// takeAll takes every lock from every host, now that nothing goes wrong any more.
+// takeAll acquires every lock from every host after all faults are over.
 func (s *stress) takeAll() {
 	for _, h := range s.cluster.hosts {
 		src := s.cluster.open(s, h, s.place, vfs.OS{})
@@ -199,7 +199,7 @@ func (s *stress) takeAll() {
 		}
 		require.NoError(s, src.Close())
 	}
-	require.Empty(s, s.cluster.names(s, s.place, fslock.DefaultGroup), "nothing is held")
+	require.Empty(s, s.cluster.names(s, s.place, fslock.DefaultGroup), "a lock is still held")
 }
 
 func (s *stress) report() {
@@ -209,5 +209,5 @@ func (s *stress) report() {
 	}
 	s.Logf("%v; faults: %v", count, s.faults)
 	require.Positive(s, count[locktest.Acquired])
-	require.NotEmpty(s, s.faults, "nothing went wrong")
+	require.NotEmpty(s, s.faults, "no fault was injected")
 }

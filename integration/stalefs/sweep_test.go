@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// sweptTTL is short, so that the silence of who gave up soon tells.
+	// sweptTTL is short, so that the missing heartbeats of a process that gave up are soon noticed.
 	sweptTTL = 300 * time.Millisecond
-	// long is a time to live that does not end during a test.
+	// long is a TTL that does not end during a test.
 	long = time.Hour
 )
 
-// faults are what can become of a call. A zombie without a time rises when the
-// next holder has the lock.
+// faults are the possible faults of a call. A zombie without a delay is executed while the next
+// holder has the lock.
 func faults() []stalefs.Fault {
 	return []stalefs.Fault{
 		{Outcome: stalefs.Retransmitted},
@@ -50,8 +50,8 @@ func describe(f stalefs.Fault) string {
 	return fmt.Sprintf("%s %s after %s", f.Outcome, f.Errno, f.Later)
 }
 
-// Whichever call loses its reply, and however: what the lock says is true, and the next
-// contender, on another host, gets the lock and keeps it.
+// Whichever call loses its reply, and in whichever way: what the lock reports is true, and the next
+// contender, on another host, acquires the lock and keeps it.
 // Rule: I4, rename, release
 func TestLostReplyAtEveryCall(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestLostReplyAtEveryCallOfABreakOnNFS(t *testing.T) {
 
 func sweepAll(t *testing.T, through vfs.FS, operations ...string) {
 	t.Helper()
-	slots := make(chan struct{}, 10) // who gets no processor for long cannot tell others' silence from its own
+	slots := make(chan struct{}, 10) // more would starve each other and miss heartbeats
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, op := range locktest.Operations(operations...) {
@@ -83,12 +83,12 @@ func sweepAll(t *testing.T, through vfs.FS, operations ...string) {
 	}
 }
 
-// sweep lets a fault strike at each call in turn, and says how many there are.
+// sweep injects a fault at each call in turn, and returns the number of calls.
 func sweep(t testing.TB, c *cluster, through vfs.FS, op locktest.Operation, f stalefs.Fault) int {
 	return op.Sweep(t, func(n int) *locktest.Bench { return newBench(t, c, through, f, n) })
 }
 
-// newBench is in a place of its own.
+// newBench creates a bench in a new place.
 func newBench(t testing.TB, c *cluster, through vfs.FS, f stalefs.Fault, n int) *locktest.Bench {
 	place, struck, other := c.newPlace(t), c.hosts[0], c.hosts[2]
 	src := c.open(t, struck, place, through)
@@ -112,11 +112,11 @@ func newBench(t testing.TB, c *cluster, through vfs.FS, f stalefs.Fault, n int) 
 		},
 		Token: func() string { return tokenIn(t, dir) },
 		Taken: func(string) {},
-		Gone:  func() { require.Empty(t, left(t, dir), "somebody's files are in the way") },
+		Gone:  func() { require.Empty(t, left(t, dir), "files are left in the lock's directory") },
 	}
 }
 
-// tokenIn is whose the lock is on the server's disk, "" if there is none.
+// tokenIn returns the token of the lock on the server's disk, "" if it is free.
 func tokenIn(t testing.TB, dir string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, "lock.locked"))
@@ -127,7 +127,7 @@ func tokenIn(t testing.TB, dir string) string {
 	return fslock.ParseRecord("lock", content).Token
 }
 
-// left is what is in the lock's directory, if there is one.
+// left lists the lock's directory, if it exists.
 func left(t testing.TB, dir string) []os.DirEntry {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -137,8 +137,8 @@ func left(t testing.TB, dir string) []os.DirEntry {
 	return entries
 }
 
-// ageOrphan spares the test the ten seconds for which a directory without a lock
-// file has to be left alone.
+// ageOrphan spares the test the ten seconds for which a directory without a lock file must be left
+// alone.
 func ageOrphan(t testing.TB, dir string) {
 	t.Helper()
 	if len(left(t, dir)) > 0 && tokenIn(t, dir) == "" {
