@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// testPlan is what a "go test" command line comes to when build and run are apart.
+// testPlan is a "go test" command line, split into a build and a run.
 type testPlan struct {
 	pkg   string   // as given; empty means all of integration/nfs
 	build []string // flags of go test -c
@@ -63,7 +63,8 @@ func testCommand(ctx context.Context, lab lab, args []string) (int, error) {
 	return lab.run(ctx, opts, newJob(opts, append([]string{"./" + testBinary}, plan.run...)))
 }
 
-// planTest sorts flags as the go command does: an optional package first, then flags for the build or the binary.
+// planTest sorts flags as the go command does: an optional package first, then flags for the build or the
+// test binary.
 func planTest(args []string) testPlan {
 	var plan testPlan
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -94,7 +95,7 @@ func planTest(args []string) testPlan {
 	return plan
 }
 
-// testFlag writes -run X as the binary wants it, -test.run X.
+// testFlag converts -run X to the test binary's form, -test.run X.
 func testFlag(flag []string) []string {
 	name := strings.TrimLeft(flag[0], "-")
 	if !strings.HasPrefix(name, "test.") {
@@ -103,7 +104,7 @@ func testFlag(flag []string) []string {
 	return append([]string{"-" + name}, flag[1:]...)
 }
 
-// defaultFlags are what the go command adds by itself.
+// defaultFlags are the flags that the go command adds itself.
 func defaultFlags(given []string) []string {
 	defaults := []string{"-test.paniconexit0"}
 	if !isGiven(given, "-test.timeout") {
@@ -124,8 +125,8 @@ func isBuildFlag(name string) bool {
 	return slices.Contains([]string{"tags", "ldflags", "gcflags", "asmflags", "mod", "trimpath", "cover", "covermode", "coverpkg"}, name)
 }
 
-// locatePackage returns the directory to build in and the package as seen from there. A directory may belong to another
-// module than the current one, so it is built from within.
+// locatePackage returns the directory to build in, and the package relative to it. A directory may belong
+// to another module than the current one, so it is built from inside.
 func locatePackage(pkg string) (dir, name string, err error) {
 	if isDir(pkg) {
 		dir, err := filepath.Abs(pkg)
@@ -143,7 +144,7 @@ func buildTest(ctx context.Context, dir, pkg, binary string, flags []string) err
 	args := append([]string{"test", "-c", "-o", binary}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // the machine has no C library of this one's version
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // the machine may have another version of the C library, or none
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build tests of %s: %w", pkg, err)
@@ -154,8 +155,7 @@ func buildTest(ctx context.Context, dir, pkg, binary string, flags []string) err
 	return nil
 }
 
-// suiteFlags are those of all tests together: the short form, unless something else is
-// asked for.
+// suiteFlags are the flags for running all tests: -test.short and a long timeout, unless others are given.
 func suiteFlags(given []string) []string {
 	defaults := []string{"-test.paniconexit0"}
 	if !isGiven(given, "-test.timeout") {
@@ -167,11 +167,11 @@ func suiteFlags(given []string) []string {
 	return defaults
 }
 
-// companions are files that tests of this repository look for in the machine: the
-// command line, and what plays the Python MultiLock. Without Python, they skip.
+// companions are files that tests of this repository expect in the machine: the multilock binary, and a
+// peer that locks like the Python MultiLock. Without Python, those tests skip.
 func companions(ctx context.Context, lab lab, source, scratch string) ([]string, error) {
 	program := filepath.Join(scratch, "multilock")
-	// Without what a lock on NFS does not use: the emulated processor needs most of a start for that.
+	// Omit what a lock on NFS does not use: loading it would take most of a start on an emulated processor.
 	if err := clitest.Build(filepath.Join(source, "cmd", "multilock"), program, clitest.Small); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/integration/nfslab/wire"
 )
 
-// guestDir is where the caller's files are in the machine.
+// guestDir is the directory of the caller's files in the machine.
 const guestDir = "guest"
 
 // lab boots machines from cached images.
@@ -28,7 +28,7 @@ type lab struct {
 	cache image.Cache
 }
 
-// run boots a machine, has it do the job, and returns the job's exit code.
+// run boots a machine, runs the job in it, and returns the job's exit code.
 func (l lab) run(ctx context.Context, opts options, job wire.Job) (int, error) {
 	if opts.timeout > 0 {
 		late := failure{exitTimeout, fmt.Errorf("time limit of %s passed", opts.timeout)}
@@ -72,7 +72,7 @@ func (l lab) boot(ctx context.Context, opts options, job wire.Job, config vm.Con
 		return 0, err
 	}
 	defer machine.Stop()
-	defer context.AfterFunc(ctx, func() { machine.Control.Close() })() // ends the conversation
+	defer context.AfterFunc(ctx, func() { machine.Control.Close() })() // ends the session
 	code, err := newSession(machine, job, opts.out).talk()
 	if err != nil {
 		return 0, explain(ctx, machine, err)
@@ -81,21 +81,21 @@ func (l lab) boot(ctx context.Context, opts options, job wire.Job, config vm.Con
 	return code, machine.Wait(patience)
 }
 
-// explain adds what the kernel had to say to an error that is not the caller's doing.
+// explain adds the end of the console's output to an error that the caller did not cause.
 func explain(ctx context.Context, machine *vm.Machine, err error) error {
 	machine.Stop()
 	const lines = 40
 	console := machine.Console.Tail(lines)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
-		if ctx.Err() == context.Canceled { // the person who pressed Ctrl-C knows why
+		if ctx.Err() == context.Canceled { // a user who pressed Ctrl-C knows why
 			return err
 		}
 	}
 	return fmt.Errorf("%w\nlast lines of the machine's console:\n%s", err, console)
 }
 
-// cause prefers the reason why a context ended over what that made of a call.
+// cause returns the reason why the context ended, if it has, instead of the call's resulting error.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -110,8 +110,8 @@ func consoleCopy(opts options) io.Writer {
 	return nil
 }
 
-// makeInitrd returns the cached archive with one of this run behind it: the kernel unpacks both, the second over the first. The
-// file has no name, so that nothing of it can be left behind.
+// makeInitrd returns the cached archive followed by one with this run's files: the kernel unpacks the
+// second over the first. The file has no name, so that it cannot be left behind.
 func (l lab) makeInitrd(base string, opts options, job wire.Job) (*os.File, error) {
 	initrd, err := os.CreateTemp(l.cache.Dir, image.RunPrefix)
 	if err != nil {
@@ -164,7 +164,7 @@ func writeRunFiles(archive *cpio.Writer, files []string, job wire.Job) error {
 	return archive.Finish()
 }
 
-// addFile adds a file, or a directory with all that is in it, under its own last name. A link is followed.
+// addFile adds a file, or a directory with all its content, under its base name. It follows a link.
 func addFile(archive *cpio.Writer, file string) error {
 	absolute, err := filepath.Abs(file)
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command nfslab runs commands and tests in an emulated machine that holds a real Linux NFS server and real NFS client
-// hosts. See README.md.
+// Command nfslab runs commands and tests in an emulated machine with a real Linux NFS server and real NFS
+// client hosts. See README.md.
 package main
 
 import (
@@ -31,7 +31,7 @@ const usage = `usage: nfslab build
 exit code: that of CMD; else 250 the lab failed, 251 time limit, 252 the machine died, 253 the machine hung, 128+n signal n
 `
 
-// Exit codes that are the lab's own. Commands rarely use them, and no signal has such a number.
+// The lab's own exit codes. Commands rarely use them, and no signal has such a number.
 const (
 	exitLab     = 250
 	exitTimeout = 251
@@ -39,7 +39,7 @@ const (
 	exitHung    = 253
 )
 
-// failure is an error with an exit code of its own.
+// failure is an error with a specific exit code.
 type failure struct {
 	code int
 	err  error
@@ -49,12 +49,13 @@ func (f failure) Error() string { return f.err.Error() }
 func (f failure) Unwrap() error { return f.err }
 
 func main() {
-	// The machine is tied to the thread that starts it.
+	// The machine ends with the thread that starts it.
 	runtime.LockOSThread()
 	os.Exit(dispatch(os.Args))
 }
 
-// dispatch tells by the name of the program whether this runs in the machine.
+// dispatch selects the program by the name under which it was started, which tells whether it runs in the
+// machine.
 func dispatch(args []string) int {
 	switch filepath.Base(args[0]) {
 	case guest.OnProgram:
@@ -76,7 +77,7 @@ func dispatch(args []string) int {
 
 func command(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
-		return 0, errors.New(usage) //nolint:staticcheck // usage is more than a line
+		return 0, errors.New(usage) //nolint:staticcheck // usage has several lines
 	}
 	cacheDir, err := cacheDir()
 	if err != nil {
@@ -102,7 +103,7 @@ func command(ctx context.Context, args []string) (int, error) {
 	return 0, fmt.Errorf("unknown command %q\n%s", args[0], usage)
 }
 
-// report returns the exit code, after telling the error if there is one.
+// report prints the error, if any, and returns the exit code.
 func report(code int, err error) int {
 	if err == nil {
 		return code
@@ -115,7 +116,7 @@ func report(code int, err error) int {
 	return exitLab
 }
 
-// cacheDir is where images are kept.
+// cacheDir is the directory of the images.
 func cacheDir() (string, error) {
 	if dir := os.Getenv("MULTILOCK_LAB_DIR"); dir != "" {
 		return filepath.Abs(dir)
@@ -127,7 +128,7 @@ func cacheDir() (string, error) {
 	return filepath.Join(base, "multilock-nfslab"), nil
 }
 
-// interrupted is the cause of a context that a signal has ended.
+// interrupted is the cause of a context that was cancelled by a signal.
 type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "stopped: " + i.signal.String() }

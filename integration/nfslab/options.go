@@ -11,22 +11,23 @@ import (
 	"github.com/multilock/go/integration/nfslab/vm"
 )
 
-// options are what run and test have in common.
+// options are common to run and test.
 type options struct {
 	files    []string      // copied to /guest
-	out      string        // where /out goes, if not empty
-	timeout  time.Duration // for all of it, boot included; zero means none
+	out      string        // destination of /out, if not empty
+	timeout  time.Duration // for the whole run, including the boot; zero means none
 	env      []string
 	memoryMB int
-	accel    vm.Accel // empty: the best one
+	accel    vm.Accel // "" selects the best one
 	stdin    bool
 	verbose  bool
 }
 
 const defaultMemoryMB = 1536
 
-// parseOptions takes the leading options, all of which begin with two dashes, and returns the rest. A "--" ends them. The flag package
-// cannot do --files, which takes as many values as follow.
+// parseOptions parses the leading options, which all begin with two dashes, and returns the remaining
+// arguments. "--" ends the options. The flag package does not support --files, which takes all values that
+// follow.
 func parseOptions(args []string) (options, []string, error) {
 	parsed := options{memoryMB: defaultMemoryMB}
 	for len(args) > 0 && strings.HasPrefix(args[0], "--") {

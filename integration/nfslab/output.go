@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/integration/nfslab/wire"
 )
 
-// outputDir unpacks the tar archive written to it, as it comes. Without a directory it drops it.
+// outputDir unpacks a tar archive while it is written to it. Without a directory it discards the archive.
 type outputDir struct {
 	pipe *io.PipeWriter
 	done chan error
@@ -27,7 +27,7 @@ func newOutputDir(dir string) *outputDir {
 	out := &outputDir{pipe: writer, done: make(chan error, 1)}
 	go func() {
 		err := unpack(reader, dir)
-		_, _ = io.Copy(io.Discard, reader) // padding after the archive, or the rest of one that cannot be unpacked
+		_, _ = io.Copy(io.Discard, reader) // padding after the archive, or the rest of a broken one
 		out.done <- err
 	}()
 	return out
@@ -35,13 +35,13 @@ func newOutputDir(dir string) *outputDir {
 
 func (o *outputDir) Write(p []byte) (int, error) { return o.pipe.Write(p) }
 
-// Close returns when all is unpacked.
+// Close waits until everything is unpacked.
 func (o *outputDir) Close() error {
 	o.pipe.Close()
 	return <-o.done
 }
 
-// unpack trusts nothing that comes out of the machine: os.Root keeps every path below dir.
+// unpack does not trust the machine's output: os.Root keeps every path below dir.
 func unpack(r io.Reader, dir string) error {
 	if dir == "" {
 		return nil
@@ -100,7 +100,7 @@ func unpackFile(root *os.Root, name string, header *tar.Header, content io.Reade
 	return f.Close()
 }
 
-// removeOld makes way for a file of an earlier run.
+// removeOld removes a file of an earlier run.
 func removeOld(root *os.Root, name string) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -108,7 +108,8 @@ func removeOld(root *os.Root, name string) error {
 	return nil
 }
 
-// keepTerminal returns what puts the terminal back as it is now. The emulator does that itself unless it is killed.
+// keepTerminal returns a function that restores the terminal's present state. The emulator does that itself
+// unless it is killed.
 func keepTerminal(used bool) (func(), error) {
 	stdin := int(os.Stdin.Fd())
 	if !used {

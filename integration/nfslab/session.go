@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	bootLimit    = 5 * time.Minute // on an emulated processor, on a busy machine
+	bootLimit    = 5 * time.Minute // on an emulated processor on a busy machine
 	silenceLimit = 90 * time.Second
 )
 
-// session is the launcher's side of the conversation with the agent.
+// session is the launcher's side of the connection to the agent.
 type session struct {
 	machine *vm.Machine
 	sender  *wire.Sender
@@ -32,11 +32,11 @@ func newSession(machine *vm.Machine, job wire.Job, out string) *session {
 	return &session{machine: machine, sender: wire.NewSender(machine.Control), job: job, out: newOutputDir(out)}
 }
 
-// talk passes on what the command says until it has ended, and returns its exit code.
+// talk copies the command's output until the command has ended, and returns its exit code.
 func (s *session) talk() (int, error) {
 	limit := bootLimit
 	for {
-		// Set anew for every frame, so that time in which our own output was blocked does not count.
+		// Set again for every frame, so that time in which writing the output blocked does not count.
 		if err := s.machine.Control.SetReadDeadline(time.Now().Add(limit)); err != nil {
 			return 0, s.broken(err)
 		}
@@ -74,14 +74,14 @@ func (s *session) pass(kind wire.Kind, payload []byte) error {
 	return err
 }
 
-// feed starts what goes to the machine.
+// feed starts the transfer of input to the machine.
 func (s *session) feed() {
 	if s.job.Terminal {
 		s.followTerminalSize()
 	}
 	if s.job.Stdin {
 		go func() {
-			_, _ = io.Copy(s.sender.Stream(wire.Stdin), os.Stdin) // either end may stop first
+			_, _ = io.Copy(s.sender.Stream(wire.Stdin), os.Stdin) // either side may stop first
 			_ = s.sender.Send(wire.Stdin, nil)
 		}()
 	}

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package cpio writes the "newc" archives that the Linux kernel unpacks as its first root file system
-// (Documentation/driver-api/early-userspace/buffer-format.rst). The kernel accepts several archives one after the
-// other, a later one replacing files of an earlier one, which is how a run adds its own files to a cached image.
+// Package cpio writes the "newc" archives that the Linux kernel unpacks as its initial root filesystem
+// (Documentation/driver-api/early-userspace/buffer-format.rst). The kernel accepts several concatenated
+// archives, and files in a later one replace earlier ones. A run uses this to add its own files to a cached
+// image.
 package cpio
 
 import (
@@ -21,7 +22,7 @@ const (
 	modeSymlink = 0o120000
 )
 
-// Writer appends entries to an archive. Every entry belongs to root and carries no time, so that equal content gives
+// Writer appends entries to an archive. Every entry belongs to root and has no time, so equal content gives
 // equal bytes. Parents are created as needed, once.
 type Writer struct {
 	w      io.Writer
@@ -57,7 +58,7 @@ func (w *Writer) File(name string, perm fs.FileMode, size int64, r io.Reader) er
 	return w.entry(name, modeRegular|uint32(perm.Perm()), size, r)
 }
 
-// Bytes adds a regular file with this content.
+// Bytes adds a regular file with the given content.
 func (w *Writer) Bytes(name string, perm fs.FileMode, content []byte) error {
 	return w.File(name, perm, int64(len(content)), strings.NewReader(string(content)))
 }
@@ -71,7 +72,7 @@ func (w *Writer) Symlink(name, target string) error {
 	return w.entry(name, modeSymlink|0o777, int64(len(target)), strings.NewReader(target))
 }
 
-// Copy adds the file or link at source under name. Directories are added without what is in them.
+// Copy adds the file or link at source under name. Directories are added without their content.
 func (w *Writer) Copy(name, source string) error {
 	info, err := os.Lstat(source)
 	if err != nil {
@@ -101,8 +102,8 @@ func (w *Writer) copyRegular(name, source string, info fs.FileInfo) error {
 	return w.File(name, info.Mode(), info.Size(), f)
 }
 
-// Tree adds everything below dir, under the name that rename makes of the slash-separated path relative to dir.
-// An entry whose new name is empty is left out, a directory with all that is in it.
+// Tree adds everything below dir, under the name that rename returns for the slash-separated path relative
+// to dir. An entry whose new name is empty is left out, a directory with all its content.
 func (w *Writer) Tree(dir string, rename func(string) string) error {
 	return filepath.WalkDir(dir, func(source string, d fs.DirEntry, err error) error {
 		if err != nil {

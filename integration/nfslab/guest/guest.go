@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package guest holds the files of the lab that go into the machine: its init, its tools and its configuration.
+// Package guest holds the lab's files for the machine: its init, its tools and its configuration.
 package guest
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed root
 var root embed.FS
 
-// These are the names under which the launcher's own binary serves inside the machine.
+// The names under which the launcher's own binary runs inside the machine.
 const (
 	AgentProgram = "lab-agent"
 	InitProgram  = "lab-init"
@@ -27,7 +27,7 @@ const (
 
 const binDir = "lab/bin"
 
-// Write adds the files to archive, and the running binary under the names that it serves under.
+// Write adds the files to archive, and the running binary under all its names.
 func Write(archive *cpio.Writer) error {
 	if err := writeFiles(archive); err != nil {
 		return err
@@ -43,7 +43,8 @@ func Write(archive *cpio.Writer) error {
 	return nil
 }
 
-// writeSelf does not go by the binary's path: a newer one may have been put there.
+// writeSelf adds the running binary. It does not use the binary's path, where a newer version may be by
+// now.
 func writeSelf(archive *cpio.Writer, name string) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -70,7 +71,7 @@ func writeFiles(archive *cpio.Writer) error {
 	})
 }
 
-// permissions makes scripts executable: embedding does not keep modes.
+// permissions makes scripts executable, because embedding does not preserve modes.
 func permissions(content []byte) fs.FileMode {
 	if strings.HasPrefix(string(content), "#!") {
 		return 0o755

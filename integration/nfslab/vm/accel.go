@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Accel is how the machine's processor is made.
+// Accel is the way in which the machine's processor is provided.
 type Accel string
 
 // The two ways that qemu offers on Linux, and one without qemu.
 const (
 	KVM Accel = "kvm" // the host's processor
-	UML Accel = "uml" // the host's processor, and a kernel that is one of its programs
+	UML Accel = "uml" // the host's processor, and a kernel that runs as a program
 	TCG Accel = "tcg" // emulation, some ten times slower
 )
 
-// ParseAccel returns the Accel of that name.
+// ParseAccel returns the Accel with this name.
 func ParseAccel(name string) (Accel, error) {
 	switch accel := Accel(name); accel {
 	case KVM, UML, TCG:
@@ -47,10 +47,11 @@ func (a Accel) cpu() string {
 	return "max"
 }
 
-// BestAccel returns KVM if a kernel really runs on it here, else TCG. UML has to be asked for: its clock ticks every 10 ms, and
-// it is fast enough for changes that its NFS clients cannot tell apart. That /dev/kvm opens and runs a boot sector proves
-// little: inside some virtual machines a Linux kernel then hangs. So this boots kernel without a root file system and waits for
-// its panic. The answer is kept in dir until the host boots again.
+// BestAccel returns KVM if a kernel really runs on it here, and TCG otherwise. UML must be requested: its
+// clock ticks every 10 ms, and it is fast enough for several changes within a tick, which its NFS clients
+// cannot distinguish. It is not enough that /dev/kvm can be opened and runs a boot sector: inside some
+// virtual machines a Linux kernel then hangs. So BestAccel boots the kernel without a root filesystem and
+// waits for its panic. The result is stored in dir until the host reboots.
 func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -72,24 +73,24 @@ func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
 }
 
 func tryKVM(ctx context.Context, kernel string) bool {
-	const patience = 10 * time.Second // a kernel on KVM panics within one
+	const patience = 10 * time.Second // on KVM, a kernel panics within a second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	args := append(base(KVM, 512, 1), "-kernel", kernel, "-append", "console=ttyS0 quiet panic=-1", "-serial", "stdio")
 	cmd := exec.CommandContext(ctx, Program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// A processor that resets instead of running the kernel ends the machine too, but without a word.
+	// A processor that resets instead of running the kernel also ends the machine, but without output.
 	console, err := cmd.Output()
 	return err == nil && bytes.Contains(console, []byte("Kernel panic"))
 }
 
-// replaceFile lets readers see all of the content or none.
+// replaceFile writes a file atomically: readers see the old content or the new one.
 func replaceFile(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "accel-tmp-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	defer os.Remove(f.Name()) // fails after a successful rename
 	if _, err := f.WriteString(content); err != nil {
 		f.Close()
 		return err

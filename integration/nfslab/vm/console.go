@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// consoleLimit is how many bytes of the console are kept.
+// consoleLimit is the number of bytes that a Console keeps.
 const consoleLimit = 64 << 10
 
-// Console keeps the end of what the kernel and the emulator have to say.
+// Console keeps the last output of the kernel and the emulator.
 type Console struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package vm runs one emulated machine: boots it, gives the ends of its serial ports, and makes sure it ends.
+// Package vm runs one emulated machine: boots it, provides the ends of its serial ports, and makes sure
+// that it ends.
 package vm
 
 import (
@@ -21,30 +22,31 @@ const Program = "qemu-system-x86_64"
 // Config describes a machine. All fields but Terminal are required.
 type Config struct {
 	Kernel   string   // for UML, the program
-	Initrd   *os.File // need not have a name
+	Initrd   *os.File // may have no name
 	Accel    Accel
 	CPUs     int
 	MemoryMB int
 	Terminal bool // connect the virtio console to this process's terminal
-	// ControlPort is the name of the serial port whose other end is Machine.Control.
+	// ControlPort is the name of the serial port that Machine.Control is connected to.
 	ControlPort string
-	// ConsoleCopy, if not nil, gets the kernel's console as it is written.
+	// ConsoleCopy, if not nil, receives the kernel's console output.
 	ConsoleCopy io.Writer
 }
 
 // Machine is a running machine.
 type Machine struct {
-	Control net.Conn // the control port; reads end when the machine does
+	Control net.Conn // the control port; reads end with the machine
 	Console *Console
 
 	cmd     *exec.Cmd
-	scratch string // what is left to remove, if not empty
+	scratch string // directory to remove at the end, if not empty
 	exited  chan struct{}
 	err     error
 }
 
-// Start boots a machine. The machine dies with the calling thread: callers lock their goroutine to its thread for as long
-// as they use the machine, so that not even their own SIGKILL leaves an emulator behind.
+// Start boots a machine. The machine dies with the calling thread, so that not even a SIGKILL of the caller
+// leaves an emulator behind. Callers must lock their goroutine to its thread for as long as they use the
+// machine.
 func Start(config Config) (*Machine, error) {
 	control, controlFile, err := socketPair("control")
 	if err != nil {
@@ -84,14 +86,15 @@ func (m *Machine) start(config Config, control, console *os.File) error {
 
 func command(config Config, control, console *os.File, messages io.Writer) *exec.Cmd {
 	cmd := exec.Command(Program, arguments(config)...)
-	cmd.ExtraFiles = []*os.File{control, console, config.Initrd} // descriptors 3, 4 and 5 of the arguments
+	cmd.ExtraFiles = []*os.File{control, console, config.Initrd} // descriptors 3, 4 and 5 in the arguments
 	cmd.Stderr = messages
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if config.Terminal {
 		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
 		return cmd
 	}
-	// A process group of its own keeps the terminal's Ctrl-C from ending the machine before its output is here.
+	// Its own process group keeps the terminal's Ctrl-C from ending the machine before its output has
+	// arrived.
 	cmd.SysProcAttr.Setpgid = true
 	return cmd
 }
@@ -109,7 +112,8 @@ func arguments(config Config) []string {
 	return args
 }
 
-// base leaves out every device and the network; -no-reboot turns the reboot after a panic into the machine's end.
+// base disables all default devices and the network; -no-reboot makes qemu exit instead of rebooting after
+// a panic.
 func base(accel Accel, memoryMB, cpus int) []string {
 	return []string{"-accel", accel.option(), "-cpu", accel.cpu(), "-m", strconv.Itoa(memoryMB), "-smp", strconv.Itoa(cpus),
 		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"}
@@ -123,16 +127,16 @@ func (m *Machine) watch(console net.Conn) {
 	}()
 	m.err = m.cmd.Wait()
 	<-drained
-	os.RemoveAll(m.scratch) // empty for an emulator, which is no path
+	os.RemoveAll(m.scratch) // "" for an emulator, which removes nothing
 	console.Close()
 	close(m.exited)
 }
 
-// Stop ends the machine if it still runs and waits until it is gone. It asks first, because an emulator that is killed
-// leaves the terminal in raw mode.
+// Stop ends the machine, if it still runs, and waits for its end. It first asks the emulator to exit,
+// because one that is killed leaves the terminal in raw mode.
 func (m *Machine) Stop() {
 	const patience = 5 * time.Second
-	_ = m.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
+	_ = m.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
 	select {
 	case <-m.exited:
 	case <-time.After(patience):
@@ -142,8 +146,8 @@ func (m *Machine) Stop() {
 	m.Control.Close()
 }
 
-// Wait returns when the machine has ended, with the emulator's error if it was not a plain power-off. Within gives it
-// that long before Stop.
+// Wait waits for the machine to end, for at most the time within, and then stops it. It returns the
+// emulator's error unless the machine powered off.
 func (m *Machine) Wait(within time.Duration) error {
 	select {
 	case <-m.exited:
@@ -153,14 +157,14 @@ func (m *Machine) Wait(within time.Duration) error {
 	return m.err
 }
 
-// socketPair returns a connection and the file for the emulator's end of it.
+// socketPair returns a connection, and a file for the emulator's end of it.
 func socketPair(name string) (net.Conn, *os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s socket: %w", name, err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), name), os.NewFile(uintptr(fds[1]), name)
-	defer ours.Close() // FileConn makes a duplicate
+	defer ours.Close() // FileConn duplicates it
 	conn, err := net.FileConn(ours)
 	if err != nil {
 		theirs.Close()

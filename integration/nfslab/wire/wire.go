@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package wire is the conversation between the lab's launcher and the agent inside the machine: frames on one serial
-// port. One port and one order of frames, because a byte that is written before the exit code must arrive before it.
+// Package wire is the protocol between the lab's launcher and the agent inside the machine: frames on one
+// serial port. It uses a single port to preserve the order: bytes written before the exit code must arrive
+// before it.
 package wire
 
 import (
@@ -12,7 +13,7 @@ import (
 	"sync"
 )
 
-// Kind says what a frame carries.
+// Kind is the kind of a frame's payload.
 type Kind byte
 
 // From the machine.
@@ -21,26 +22,26 @@ const (
 	Stdout Kind = 'O' // output of the command
 	Stderr Kind = 'E'
 	Output Kind = 'T' // a piece of the tar archive of /out
-	Alive  Kind = 'H' // sent every few seconds, so that silence means a hang
+	Alive  Kind = 'H' // sent every few seconds, so that the launcher can detect a hang
 	Exit   Kind = 'X' // the exit code as a decimal number; the last frame
 )
 
 // To the machine.
 const (
-	Stdin  Kind = 'I' // input of the command; an empty frame is its end
+	Stdin  Kind = 'I' // input of the command; an empty frame ends it
 	Resize Kind = 'W' // terminal size, "ROWS COLUMNS"
-	Bye    Kind = 'B' // everything has arrived; the machine may go down
+	Bye    Kind = 'B' // everything has arrived; the machine may power off
 )
 
-// MaxPayload is the most bytes one frame carries. A longer one is a sign of a garbled stream.
+// MaxPayload is the maximum number of bytes in a frame. A longer frame means that the stream is garbled.
 const MaxPayload = 32 << 10
 
 const headerSize = 5
 
-// ErrGarbled is returned for bytes that are no frame.
+// ErrGarbled is returned for bytes that are not a frame.
 var ErrGarbled = errors.New("garbled frame")
 
-// Sender writes frames; goroutines may share one.
+// Sender writes frames. It is safe for concurrent use.
 type Sender struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -49,7 +50,7 @@ type Sender struct {
 // NewSender returns a Sender on w.
 func NewSender(w io.Writer) *Sender { return &Sender{w: w} }
 
-// Send writes payload in as many frames as it needs; an empty payload is one empty frame.
+// Send writes payload in as many frames as needed; an empty payload is one empty frame.
 func (s *Sender) Send(kind Kind, payload []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +76,7 @@ func (s *Sender) frame(kind Kind, payload []byte) error {
 	return nil
 }
 
-// Stream is a writer whose bytes become frames of one kind. It never sends an empty frame.
+// Stream returns a writer that sends its bytes as frames of one kind. It never sends an empty frame.
 func (s *Sender) Stream(kind Kind) io.Writer { return stream{s, kind} }
 
 type stream struct {
@@ -93,7 +94,7 @@ func (s stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Receive reads one frame. It returns io.EOF only between frames, io.ErrUnexpectedEOF inside one.
+// Receive reads one frame. It returns io.EOF only between frames, and io.ErrUnexpectedEOF inside one.
 func Receive(r io.Reader) (Kind, []byte, error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

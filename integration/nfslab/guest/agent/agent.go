@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package agent is the launcher's hand inside the machine: it runs the job, sends what it says and its exit code, then
-// what it left in /out, and turns the machine off.
+// Package agent is the launcher's agent inside the machine: it runs the job, sends its output and exit
+// code, then the files in /out, and powers the machine off.
 package agent
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const outputDir = "/out"
 
-// Main runs the job of this boot. It returns only an error; without one the machine goes down under it.
+// Main runs the job of this boot. It returns only with an error; otherwise the machine powers off.
 func Main() error {
 	job, err := readJob()
 	if err != nil {
@@ -66,8 +66,8 @@ func readJob() (wire.Job, error) {
 	return job, nil
 }
 
-// openPort finds the device of a virtio serial port. There is no udev to make a link of its name. User-mode Linux has none,
-// but a terminal in its place, which the kernel's command line names.
+// openPort opens a virtio serial port by name. There is no udev to create a link with its name. User-mode
+// Linux has a terminal instead, which the kernel's command line names.
 func openPort(name string) (*os.File, error) {
 	if terminal, err := kernelOption("lab.port"); err != nil || terminal != "" {
 		return openRaw("/dev/"+terminal, err)
@@ -89,7 +89,7 @@ func (a *agent) serve(stdin *io.PipeReader) error {
 		return err
 	}
 	code := a.run(stdin)
-	stdin.Close() // whoever still feeds it must go on to read the rest of the frames
+	stdin.Close() // a blocked write in receive fails, and it reads the remaining frames
 	if a.job.Output {
 		if err := sendTree(a.sender.Stream(wire.Output), outputDir); err != nil {
 			fmt.Fprintln(a.sender.Stream(wire.Stderr), "nfslab: files of /out:", err)
@@ -98,7 +98,7 @@ func (a *agent) serve(stdin *io.PipeReader) error {
 	if err := a.sender.Send(wire.Exit, []byte(strconv.Itoa(code))); err != nil {
 		return err
 	}
-	<-a.bye // what the port has taken may not have left the machine yet
+	<-a.bye // bytes accepted by the port may not have left the machine yet
 	return nil
 }
 
@@ -108,13 +108,13 @@ func (a *agent) run(stdin io.Reader) int {
 	if a.job.Terminal {
 		return a.runOnTerminal(cmd)
 	}
-	// What the command leaves running in the background must not keep the machine up.
+	// Background processes of the command must not keep the machine up.
 	const patience = 2 * time.Second
 	cmd.WaitDelay = patience
 	cmd.Stdout, cmd.Stderr = a.sender.Stream(wire.Stdout), a.sender.Stream(wire.Stderr)
 	feed := func() {}
 	if a.job.Stdin {
-		pipe, err := cmd.StdinPipe() // unlike cmd.Stdin, Wait does not wait for input that nobody reads
+		pipe, err := cmd.StdinPipe() // unlike with cmd.Stdin, Wait does not wait for unread input
 		if err != nil {
 			return a.exitCode(cmd, err)
 		}
@@ -147,7 +147,7 @@ func (a *agent) exitCode(cmd *exec.Cmd, err error) int {
 	return 126
 }
 
-// receive handles the launcher's frames until the port breaks.
+// receive handles the launcher's frames until the port fails.
 func (a *agent) receive(port io.Reader, input *io.PipeWriter) {
 	for {
 		kind, payload, err := wire.Receive(port)
@@ -163,12 +163,12 @@ func (a *agent) receive(port io.Reader, input *io.PipeWriter) {
 		case kind == wire.Stdin && len(payload) == 0:
 			input.Close()
 		case kind == wire.Stdin:
-			_, _ = input.Write(payload) // fails once the command has ended; then it is not wanted
+			_, _ = input.Write(payload) // fails once the command has ended, and then the input is not needed
 		}
 	}
 }
 
-// beat shows that the machine is not hung.
+// beat sends heartbeats, so that the launcher can detect a hang.
 func (a *agent) beat() {
 	const interval = 2 * time.Second
 	for range time.Tick(interval) {

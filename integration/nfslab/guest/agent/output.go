@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// sendTree writes what is below dir as a tar archive: files, directories and links.
+// sendTree writes the files, directories and links below dir as a tar archive.
 func sendTree(w io.Writer, dir string) error {
 	archive := tar.NewWriter(w)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -37,7 +37,7 @@ func addToArchive(archive *tar.Writer, dir, path string, entry fs.DirEntry) erro
 			return err
 		}
 	case !info.IsDir() && !info.Mode().IsRegular():
-		return nil // a pipe or socket means nothing outside
+		return nil // a pipe or socket has no use outside
 	}
 	header, err := tar.FileInfoHeader(info, target)
 	if err != nil {
@@ -52,7 +52,7 @@ func addToArchive(archive *tar.Writer, dir, path string, entry fs.DirEntry) erro
 	return copyContent(archive, path, info.Size())
 }
 
-// copyContent copies the size that the header announced, even if the file has grown since.
+// copyContent copies as many bytes as the header states, even if the file has grown since.
 func copyContent(archive io.Writer, path string, size int64) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalPath is the virtio console. The launcher connects it to the person's terminal; the kernel's own messages go
-// to the serial console, out of the way.
+// terminalPath is the virtio console, which the launcher connects to the user's terminal. The kernel's
+// messages go to the serial console instead.
 const terminalPath = "/dev/hvc0"
 
 func (a *agent) runOnTerminal(cmd *exec.Cmd) int {
@@ -26,7 +26,7 @@ func (a *agent) runOnTerminal(cmd *exec.Cmd) int {
 	return a.exitCode(cmd, cmd.Run())
 }
 
-// resize tells the terminal's programs its size. A wrong size is a nuisance, not an error.
+// resize sets the size of the terminal. A wrong size is a nuisance, not an error.
 func resize(size string) {
 	var window unix.Winsize
 	if _, err := fmt.Sscan(size, &window.Row, &window.Col); err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelOption returns the value of NAME=VALUE on the kernel's command line, or nothing.
+// kernelOption returns the value of NAME=VALUE on the kernel's command line, or "".
 func kernelOption(name string) (string, error) {
 	line, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
@@ -24,7 +24,7 @@ func kernelOption(name string) (string, error) {
 	return "", nil
 }
 
-// openRaw opens a terminal that passes on each byte as it is.
+// openRaw opens a terminal in raw mode.
 func openRaw(path string, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err

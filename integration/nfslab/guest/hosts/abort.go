@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AbortProgram is the name under which Abort is found on the PATH.
+// AbortProgram is the name of Abort's program on the PATH.
 const AbortProgram = "lab-abort"
 
-// Abort runs the command line "lab-abort NAMESPACE DIR...": it fails all requests under way on the NFS mounts DIR of the mount
-// namespace that NAMESPACE is a file of. Forcing an unmount does that, whether or not the unmount then works. umount(8) cannot be
-// used: it wants to read /proc, which shows nothing once the first process of its pid namespace is dying.
+// Abort runs the command line "lab-abort NAMESPACE DIR...": it makes all pending requests fail on the NFS
+// mounts DIR in the mount namespace that the file NAMESPACE refers to. A forced unmount does that, whether
+// or not the unmount itself succeeds. umount(8) does not work here: it needs /proc, which is empty once the
+// first process of its PID namespace is exiting.
 func Abort(args []string) int {
 	if len(args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: lab-abort NAMESPACE DIR...")
@@ -47,15 +48,16 @@ func abort(namespace string, dirs []string) error {
 	return nil
 }
 
-// abortMount holds the mount while it asks for its end. Otherwise, if the last process leaves it just then, it really ends, and the
-// kernel says good-bye to a server that cannot be reached, for six minutes. A descriptor of this kind asks the server nothing.
+// abortMount keeps the mount in use while it aborts the requests. Otherwise, if the last process leaves the
+// mount at that moment, it is really unmounted, and the kernel tries for six minutes to notify a server
+// that cannot be reached. Opening with O_PATH sends no request to the server.
 func abortMount(dir string) error {
 	held, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(held)
-	// EBUSY: in use, by us at least. EINVAL: no mount any more.
+	// EBUSY: in use, at least by this process. EINVAL: no longer mounted.
 	err = unix.Unmount(dir, unix.MNT_FORCE)
 	if err == nil || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
 		return nil
@@ -63,7 +65,8 @@ func abortMount(dir string) error {
 	return err
 }
 
-// enterMounts moves the calling thread into a mount namespace. A thread that shares its root directory with others may not.
+// enterMounts moves the calling thread into a mount namespace. A thread that shares its root directory with
+// other threads may not enter one.
 func enterMounts(namespace int) error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare root directory: %w", err)

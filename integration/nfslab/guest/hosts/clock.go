@@ -15,17 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wallClock answers the questions of a host's processes for the time of day. The kernel has one wall clock for all hosts, so their
-// calls are caught (seccomp_unotify(2)) and answered here. The machine boots without a vDSO, lest anybody ask without a call.
+// wallClock answers the calls by which a host's processes read the time. The kernel has one wall clock for
+// all hosts, so these calls are intercepted (seccomp_unotify(2)) and answered here. The machine boots
+// without a vDSO, with which programs read the time without a system call.
 type wallClock struct {
 	listener int
-	file     string // how many seconds it is ahead of the server's; read for each answer, so that it can be stepped
+	file     string // how many seconds the clock is ahead of the server's; read for each answer, so that it can be stepped
 }
 
-// catchClock makes what the calling thread starts from now on ask a wallClock, if the host has one of its own. Nil: it has not.
+// catchClock makes all processes that the calling thread starts from now on read the time from a wallClock.
+// It returns nil if the host has no clock of its own.
 //
-// The thread is caught as well. It has to be locked to its goroutine (runtime.LockOSThread), for then Go starts no other thread from
-// it, on which serve would ask itself; and it may not ask for the time any more.
+// The calling thread is intercepted as well, and must not read the time any more. It must be locked to its
+// goroutine (runtime.LockOSThread): then Go does not start other threads from it, and serve cannot run on
+// an intercepted thread and wait for itself.
 func catchClock(host string) (*wallClock, error) {
 	file := filepath.Join(hostsDir, host, "clock")
 	if _, err := os.Stat(file); err != nil {
@@ -36,7 +39,8 @@ func catchClock(host string) (*wallClock, error) {
 	}
 	program := clockFilter()
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	// Without the second flag any signal, such as those with which Go preempts, makes the process ask again.
+	// Without the second flag any signal, such as those that Go uses for preemption, makes the process
+	// repeat the call.
 	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&filter)))
 	if errno != 0 {
@@ -45,20 +49,21 @@ func catchClock(host string) (*wallClock, error) {
 	return &wallClock{int(fd), file}, nil
 }
 
-// The filter is for programs of amd64, which the lab's machine is.
+// The filter is for amd64 programs, the architecture of the lab's machine.
 const (
 	callGettimeofday = 96
 	callTime         = 201
 	callClockGettime = 228
 )
 
-// clockFilter lets all calls pass but those for the time of day. Offsets are those of struct seccomp_data.
+// clockFilter allows all calls except those that read the wall clock. The offsets are those of struct
+// seccomp_data.
 func clockFilter() []unix.SockFilter {
 	const number, arch, firstArgument = 0, 4, 16
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	// equal skips so many instructions if what is loaded is value, and so many if it is not.
+	// equal skips then instructions if the loaded word equals value, and otherwise instructions if not.
 	equal := func(value uint32, then, otherwise uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: then, Jf: otherwise, K: value}
 	}
@@ -83,7 +88,7 @@ func clockFilter() []unix.SockFilter {
 // question and reply are struct seccomp_notif and struct seccomp_notif_resp.
 type question struct {
 	id                 uint64
-	pid, flags         uint32 // the process, by the number that this one sees
+	pid, flags         uint32 // the caller's PID in this process's namespace
 	number             int32
 	arch               uint32
 	instructionPointer uint64
@@ -97,20 +102,20 @@ type reply struct {
 	flags  uint32
 }
 
-// serve answers until this process ends, or nobody can ask any more.
+// serve answers calls until this process ends, or no process can make them any more.
 func (c *wallClock) serve() {
 	for {
 		var asked question
 		switch err := c.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked)); err {
 		case 0:
 		case unix.EINTR, unix.ENOENT:
-			continue // ENOENT: who asked was killed
+			continue // ENOENT: the caller was killed
 		default:
 			fmt.Fprintln(os.Stderr, "on: the host's clock:", err)
 			return
 		}
 		answered := c.answer(asked)
-		_ = c.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answered)) // fails if it was killed meanwhile
+		_ = c.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answered)) // fails if the caller was killed
 	}
 }
 
@@ -135,7 +140,7 @@ func (c *wallClock) answer(asked question) reply {
 	}
 }
 
-// told writes words into the memory of the process that asked, and is the reply to it: value, or why that failed.
+// told writes words into the caller's memory, and returns the reply: value, or the error of writing.
 func told(asked question, address uint64, value int64, words ...int64) reply {
 	size := len(words) * int(unsafe.Sizeof(words[0]))
 	local := unix.Iovec{Base: (*byte)(unsafe.Pointer(&words[0]))}
@@ -150,6 +155,6 @@ func told(asked question, address uint64, value int64, words ...int64) reply {
 
 func (c *wallClock) now() time.Time {
 	text, _ := os.ReadFile(c.file)
-	ahead, _ := strconv.Atoi(strings.TrimSpace(string(text))) // the tool "host" writes nothing else
+	ahead, _ := strconv.Atoi(strings.TrimSpace(string(text))) // the tool "host" writes only numbers
 	return time.Now().Add(time.Duration(ahead) * time.Second)
 }

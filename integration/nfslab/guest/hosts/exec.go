@@ -12,15 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exec becomes the command in args after having itself killed with its parent. It returns, with an exit code, only if it
-// cannot. os/exec can ask for the death signal too, but takes a parent in another pid namespace for a dead one.
+// Exec becomes the command in args, after arranging to be killed with its parent. It returns, with an exit
+// code, only if that fails. os/exec can set the death signal too, but considers a parent in another PID
+// namespace dead.
 func Exec(args []string) int {
 	runtime.LockOSThread() // the death signal belongs to a thread
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "on: death signal:", err)
 		return 125
 	}
-	// A parent outside of this pid namespace has the number 0 in it. Any other is that of init, after the parent's death.
+	// A parent outside of this PID namespace has the number 0 in it. If the parent has died, the number is
+	// that of init.
 	if unix.Getppid() != 0 {
 		return 125
 	}

@@ -1,10 +1,11 @@
 //go:build linux
 
-// Package hosts is how programs get into the lab's hosts, that is into their namespaces.
+// Package hosts runs programs on the lab's hosts, that is in their namespaces.
 //
-// Its program "on" runs a command on a host. It is a program of its own, not nsenter, so that a test can treat it as the
-// command: it passes on the signals it gets, returns the command's exit code, and takes the command with it when it is killed. On
-// stays outside of the host's pid namespace, where its caller can see it; its child Exec is inside and becomes the command.
+// Its program "on" runs a command on a host. It is a program of its own, not nsenter, so that a test can
+// treat it like the command: it forwards signals, returns the command's exit code, and when it is killed,
+// the command is killed, too. "on" stays outside of the host's PID namespace, where its caller can see it.
+// Its child Exec is inside and becomes the command.
 package hosts
 
 import (
@@ -21,28 +22,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostsDir holds one directory per host; the file pid in it names the host's first process.
+// hostsDir has a directory for each host, whose file pid contains the PID of the host's first process.
 const hostsDir = "/run/lab/hosts"
 
-// cgroups holds the control group of each life of a host, under the host's name and the number of that life.
+// cgroups has a control group for each boot of a host, named after the host and the number of that boot.
 const cgroups = "/sys/fs/cgroup"
 
-// ExecProgram is the name under which Exec is found on the PATH.
+// ExecProgram is the name of Exec's program on the PATH.
 const ExecProgram = "lab-exec"
 
 const usage = "usage: on HOST COMMAND [ARGUMENT...]"
 
-// On runs the command line "on HOST COMMAND..." and returns the exit code: the command's own, 128+n if signal n ended it,
-// 126 or 127 if it cannot be run or found, 125 if there is no such host.
+// On runs the command line "on HOST COMMAND..." and returns the exit code: the command's own, 128+n if
+// signal n ended it, 126 or 127 if the command cannot be run or found, 125 if there is no such host.
 func On(args []string) int {
 	if len(args) < 3 {
 		fmt.Fprintln(os.Stderr, usage)
 		return 125
 	}
-	// Namespaces belong to a thread, and so does being the parent for the child's death signal.
+	// Namespaces belong to a thread, and so does the parent of the child's death signal.
 	runtime.LockOSThread()
 	host := filepath.Base(args[1])
-	group, err := openGroup(host) // not to be seen from the host
+	group, err := openGroup(host) // it is not visible from the host
 	if err == nil {
 		err = enter(host)
 	}
@@ -63,7 +64,7 @@ func On(args []string) int {
 	return run(args[2:], group)
 }
 
-// openGroup opens the control group of the host's present life.
+// openGroup opens the control group of the host's current boot.
 func openGroup(host string) (*os.File, error) {
 	life, err := os.ReadFile(filepath.Join(hostsDir, host, "life"))
 	if err != nil {
@@ -72,7 +73,8 @@ func openGroup(host string) (*os.File, error) {
 	return os.Open(filepath.Join(cgroups, host+"."+strings.TrimSpace(string(life))))
 }
 
-// enter moves the calling thread into the host's namespaces. A new process of it is in the host's pid namespace.
+// enter moves the calling thread into the host's namespaces. A process that it starts is in the host's PID
+// namespace.
 func enter(host string) error {
 	pid, err := os.ReadFile(filepath.Join(hostsDir, host, "pid"))
 	if err != nil {
@@ -115,10 +117,10 @@ func run(command []string, group *os.File) int {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // fails when it has ended
+			_ = cmd.Process.Signal(s) // fails when the command has ended
 		}
 	}()
-	_ = cmd.Wait() // its status says it all
+	_ = cmd.Wait() // ProcessState has the result
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package reaper is the first process of each of the lab's hosts. Orphans become its children, and it collects them: a
-// zombie that nobody collects looks like a living process to whoever asks with kill(pid, 0).
+// Package reaper is the init process of each of the lab's hosts. It reaps orphans: to kill(pid, 0), a
+// zombie that no process reaps looks like a live process.
 package reaper
 
 import (
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main collects ended children for ever.
+// Main reaps child processes forever.
 func Main() {
-	ended := make(chan os.Signal, 1) // one is enough: a pass collects all
+	ended := make(chan os.Signal, 1) // one is enough: a pass reaps all
 	signal.Notify(ended, unix.SIGCHLD)
 	for {
 		collect()
