@@ -1,3 +1,3 @@
-// Package filesystems tries locks on filesystems other than NFS, which scripts/lab mounts.
-// Without it, everything here is skipped.
+// Package filesystems tests locks on filesystems other than NFS, which scripts/lab mounts. Without
+// scripts/lab all tests are skipped.
 package filesystems

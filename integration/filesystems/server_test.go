@@ -32,13 +32,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// withServer is mounted, where there is a server that can be told to fail: in the machine of scripts/lab-machine.
+// withServer is mounted for tests that make the server fail, in the machine of scripts/lab-machine.
 func withServer(t *testing.T) (v assessment, bases []string, server func(order ...string)) {
 	t.Helper()
 	v, mounts := mounted(t)
 	tool := os.Getenv("MULTILOCK_SERVER")
 	if tool == "" || v.refused != "" {
-		t.Skip("there is no server that can be made to fail, or nobody gets a lock there")
+		t.Skip("no server that can be made to fail, or locks are refused there")
 	}
 	if v.oneMount {
 		mounts = mounts[:1]
@@ -49,7 +49,7 @@ func withServer(t *testing.T) (v assessment, bases []string, server func(order .
 	}
 }
 
-// hold takes a lock that is free, or becomes so.
+// hold acquires a lock that is free or becomes free.
 func hold(t *testing.T, base string, ttl time.Duration) *multilock.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -60,7 +60,8 @@ func hold(t *testing.T, base string, ttl time.Duration) *multilock.Lock {
 	return lock
 }
 
-// What was held before a server was killed and started again is held after it, and can be given back.
+// A lock that was held before the server was killed and restarted is still held after that, and can
+// be released.
 func TestServerRestart(t *testing.T) {
 	_, bases, server := withServer(t)
 	lock := hold(t, bases[0], time.Minute)
@@ -73,7 +74,7 @@ func TestServerRestart(t *testing.T) {
 	require.NoError(t, hold(t, bases[len(bases)-1], time.Minute).Release(t.Context()))
 }
 
-// A holder without a connection stops believing in its lock before another host gets it, and says so.
+// A holder that loses its connection reports the lock as lost before another host acquires it.
 func TestCutConnection(t *testing.T) {
 	_, bases, server := withServer(t)
 	lock := hold(t, bases[0], 5*time.Second)
@@ -89,7 +90,7 @@ func TestCutConnection(t *testing.T) {
 	select {
 	case <-lock.Context().Done():
 	case <-time.After(time.Minute):
-		require.Fail(t, "it goes on believing")
+		require.Fail(t, "the holder still trusts its lock")
 	}
 	if len(bases) > 1 {
 		require.NoError(t, hold(t, bases[1], time.Minute).Release(t.Context()))
@@ -100,7 +101,8 @@ func TestCutConnection(t *testing.T) {
 	require.NoError(t, hold(t, bases[0], time.Minute).Release(t.Context()))
 }
 
-// What a cycle costs where the client counts its requests: taken and given back, when the directories are known.
+// Measures an acquire and release cycle in known directories, on filesystems whose client counts
+// its requests.
 func TestCostOfACycle(t *testing.T) {
 	_, bases, _ := withServer(t)
 	src := fslocktest.Open(t, fslock.Options{Base: bases[0]})
@@ -117,11 +119,11 @@ func TestCostOfACycle(t *testing.T) {
 	cycles(times)
 	perCycle := float64(requests(t)-before) / times
 	t.Logf("%.1f requests for a cycle", perCycle)
-	require.Less(t, perCycle, 50.0) // where NFS is exported again, those of both are counted
+	require.Less(t, perCycle, 50.0) // a re-exported NFS counts the requests of both mounts
 	require.Greater(t, perCycle, 5.0)
 }
 
-// requests is how many all mounts of this machine have sent.
+// requests is the number of requests sent by all mounts of this machine.
 func requests(t *testing.T) (sent int) {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountstats")
@@ -144,14 +146,14 @@ func requests(t *testing.T) (sent int) {
 	return sent
 }
 
-// Processes on both hosts take one lock in turns, while they are killed and stopped, the server is killed and
-// connections are cut.
+// Processes on both hosts acquire one lock in turn, while they are killed and stopped, the server
+// is killed, and connections are cut.
 func TestCampaign(t *testing.T) {
 	_, bases, server := withServer(t)
 	lasts := *durationFlag
 	switch {
 	case lasts == 0 && testing.Short():
-		t.Skip("takes its time")
+		t.Skip("takes long")
 	case lasts == 0:
 		lasts = 20 * time.Second
 	}
@@ -176,7 +178,8 @@ func TestCampaign(t *testing.T) {
 
 const campaignTTL = 5 * time.Second
 
-// playWorker goes through the other mount if it plays to be on another host. It comes back until the server is there.
+// playWorker uses the other mount if it represents a process on another host. It retries until the
+// server is up.
 func playWorker() error {
 	return worker.Play(func(place string, self process.Identity) (source.Source, error) {
 		bases := strings.Split(place, ":")

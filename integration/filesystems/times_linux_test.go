@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the table in docs/internals/filesystems.md says of times: in steps of how long they are told.
+// Checks the granularity of times in the table of docs/internals/filesystems.md.
 func TestStepsOfTimes(t *testing.T) {
 	v, mounts := mounted(t)
 	base := place(t, mounts)[0]
@@ -29,28 +29,29 @@ func TestStepsOfTimes(t *testing.T) {
 	require.Equal(t, v.seconds, len(times) <= 4, "whether times are whole seconds")
 }
 
-// What inotify(7) tells: of what is done through the same mount always, so that who waits on
-// one host is woken; and of what is done through the other.
+// Checks for which changes inotify(7) sends notifications: always for those through the same mount,
+// so that a waiter on the same host is woken, and on some filesystems for those through the other
+// mount.
 func TestNotices(t *testing.T) {
 	v, mounts := mounted(t)
 	bases := place(t, mounts)
 	if v.refused != "" {
-		bases = bases[:1] // cryfs does not even show the other mount its place
+		bases = bases[:1] // on cryfs the other mount does not even show the directory
 	}
 	for by, base := range bases {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 		require.NoError(t, err)
 		_, err = unix.InotifyAddWatch(fd, bases[0], unix.IN_CREATE|unix.IN_MOVED_TO)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { // the other mount may be late to see the place
+		require.Eventually(t, func() bool { // the other mount may show the directory late
 			return os.Mkdir(filepath.Join(base, "by-"+strconv.Itoa(by)), 0o755) == nil
 		}, 30*time.Second, 100*time.Millisecond)
 		seen, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 2000)
-		for errors.Is(err, unix.EINTR) { // the runtime's own signals end a poll(2) too
+		for errors.Is(err, unix.EINTR) { // the Go runtime's own signals interrupt poll(2)
 			seen, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 2000)
 		}
 		require.NoError(t, err)
 		require.NoError(t, unix.Close(fd))
-		require.Equal(t, by == 0 && !v.deaf || v.notices, seen > 0, "of a directory made through mount %d", by)
+		require.Equal(t, by == 0 && !v.deaf || v.notices, seen > 0, "notification of a directory created through mount %d", by)
 	}
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// assessment is what docs/internals/filesystems.md says of a filesystem.
+// assessment is what docs/internals/filesystems.md states about a filesystem.
 type assessment struct {
-	// oneHost says that no other host can see it, which doctor warns of.
+	// oneHost means that no other host can see it, which doctor warns about.
 	oneHost bool
-	// oneMount says that locks are safe on one mount of one host alone, refused that they
-	// are on none; the text is what people are told then.
+	// oneMount means that locks are safe only on one mount of one host. refused means that they are
+	// safe nowhere; it is a part of the error message.
 	oneMount bool
 	refused  string
-	// byPath says that an open directory is found by its path, so that what another host
-	// puts in its place is in its place here, too.
+	// byPath means that an open directory is looked up by its path, so that a directory that
+	// another host puts in its place replaces the open one, too.
 	byPath bool
-	// notices says that inotify tells of what is done through the other mount, seconds that
-	// times are whole ones.
+	// notices means that inotify reports changes made through the other mount, seconds that times
+	// are whole seconds.
 	notices, seconds bool
-	// deaf says that it does not even tell of what is done through the same one.
+	// deaf means that inotify does not even report changes made through the same mount.
 	deaf bool
 	// impossible are names that no lock can have there.
 	impossible []string
@@ -63,14 +63,14 @@ func assessments() map[string]assessment {
 
 const oneCase = "differ only in case are one name"
 
-// smb is a share whose server tells upper and lower case apart.
+// smb is a share whose server distinguishes upper and lower case.
 func smb() assessment {
 	return assessment{oneMount: true, byPath: true, impossible: []string{`back\slash`, "\xff\xfe not utf-8"}}
 }
 
 const oneMountOnly = "safe for one mount on one host only"
 
-// mounted is what scripts/lab has mounted: the assessment, and the two mounts.
+// mounted returns what scripts/lab has mounted: the assessment, and the two mounts.
 func mounted(t *testing.T) (v assessment, mounts []string) {
 	t.Helper()
 	name := os.Getenv("MULTILOCK_FILESYSTEM")
@@ -82,7 +82,7 @@ func mounted(t *testing.T) (v assessment, mounts []string) {
 	return v, strings.Split(os.Getenv("MULTILOCK_MOUNTS"), ":")
 }
 
-// place makes a base directory, as each of the mounts shows it.
+// place creates a base directory, and returns its path on each of the mounts.
 func place(t *testing.T, mounts []string) (bases []string) {
 	t.Helper()
 	first, err := os.MkdirTemp(mounts[0], "place-")
@@ -94,7 +94,7 @@ func place(t *testing.T, mounts []string) (bases []string) {
 	return bases
 }
 
-// try takes a lock and gives it back.
+// try acquires a lock and releases it.
 func try(t *testing.T, base string) error {
 	t.Helper()
 	src := fslocktest.Open(t, fslock.Options{Base: base})
@@ -105,7 +105,7 @@ func try(t *testing.T, base string) error {
 	return err
 }
 
-// Where locks are safe there is one, and where they are not nobody gets one.
+// Where locks are safe, a lock can be acquired, and elsewhere none can.
 func TestAssessment(t *testing.T) {
 	v, mounts := mounted(t)
 	bases := place(t, mounts)
@@ -128,7 +128,7 @@ func TestAssessment(t *testing.T) {
 	}
 }
 
-// What doctor says is what happens.
+// The findings of doctor agree with the assessment.
 func TestFindings(t *testing.T) {
 	v, mounts := mounted(t)
 	src := fslocktest.Open(t, fslock.Options{Base: place(t, mounts)[0]})
@@ -153,27 +153,27 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Why those are refused that are: a file is removed through a directory that was opened
-// before another host put a new one in its place.
+// Shows why some filesystems are refused: a file that another host has put in place of an earlier
+// one is removed through a directory that was opened before.
 func TestWhatIsOpenStaysWhatItIs(t *testing.T) {
 	v, mounts := mounted(t)
 	bases := place(t, mounts)
 	if v.refused != "" && !v.byPath {
-		t.Skip("it is refused for another reason")
+		t.Skip("refused for another reason")
 	}
 	attempts := 1
 	if v.byPath {
-		attempts = 5 // who has just written a file may still have it open, which keeps it on SMB
+		attempts = 5 // on SMB, a writer may still have its file open for some time, which keeps it
 	}
 	hit := false
 	for n := 0; n < attempts && !hit; n++ {
 		hit = hitsTheNext(t, bases, fmt.Sprintf("lock-%d", n), time.Duration(n)*time.Second)
 	}
-	require.Equal(t, v.byPath, hit, "whether the other host's file is gone")
+	require.Equal(t, v.byPath, hit, "whether the other host's file was removed")
 }
 
-// hitsTheNext says whether a file is removed that another host has put, a while ago, in the place of one that was there
-// before.
+// hitsTheNext reports whether a removal through an open directory removes a file in a new
+// directory, which another host has put in its place some time before.
 func hitsTheNext(t *testing.T, bases []string, name string, while time.Duration) bool {
 	t.Helper()
 	lock := func(base string) string { return filepath.Join(base, name) }
@@ -188,21 +188,21 @@ func hitsTheNext(t *testing.T, bases []string, name string, while time.Duration)
 	require.NoError(t, os.WriteFile(filepath.Join(lock(bases[1]), "file"), nil, 0o644))
 	time.Sleep(while)
 	require.NoError(t, open.Remove("file"))
-	time.Sleep(2 * time.Second) // FUSE keeps names for a second
+	time.Sleep(2 * time.Second) // FUSE caches names for a second
 	_, err = os.Stat(filepath.Join(lock(bases[1]), "file"))
 	return os.IsNotExist(err)
 }
 
-// conformanceTTL is short: where hosts may date what they write, a dead holder is watched
-// for all of it.
+// conformanceTTL is short: on filesystems where hosts set the times of their files, the death of a
+// holder takes the whole TTL to establish.
 const conformanceTTL = 2 * time.Second
 
-// The suite that every source of locks passes: each source that is opened goes through
-// another mount, where that is safe.
+// Runs the suite that every lock source must pass. Each opened source uses the next mount, where
+// that is safe.
 func TestConformance(t *testing.T) {
 	v, mounts := mounted(t)
 	if v.refused != "" || testing.Short() {
-		t.Skip("nobody gets a lock there, or the short form was asked for")
+		t.Skip("locks are refused there, or this is a short run")
 	}
 	if v.oneMount {
 		mounts = mounts[:1]
