@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package broken has file systems that make the protocol of the lock on a filesystem
-// break one of its rules. A test that cannot fail proves nothing: a stress run over one
-// of them has to find two holders at once. It is for tests only.
+// Package broken provides file systems that break one rule of the filesystem lock's protocol each. A
+// test that cannot fail proves nothing: a stress run on one of these file systems must find two holders
+// at once. For tests only.
 package broken
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Variant is a mistake that a lock on NFS can easily make.
+// Variant is an easy mistake in a lock on NFS.
 type Variant struct {
-	Name string // as on a command line
+	Name string // on the command line
 	What string // the mistake, in words
 	dir  Dir
 }
 
-// The variants' names.
+// Names of the variants.
 const (
 	UnlinkByPath     = "unlink-by-path"
 	CachedAttributes = "cached-attributes"
 	UnsentHeartbeat  = "unsent-heartbeat"
 )
 
-// Variants are all of them.
+// Variants returns all variants.
 func Variants() []Variant {
 	return []Variant{
 		{
@@ -50,7 +50,7 @@ func Variants() []Variant {
 	}
 }
 
-// Find returns the variant of that name.
+// Find returns the variant with this name.
 func Find(name string) (Variant, error) {
 	for _, v := range Variants() {
 		if v.Name == name {
@@ -60,16 +60,15 @@ func Find(name string) (Variant, error) {
 	return Variant{}, fmt.Errorf("unknown variant %q", name)
 }
 
-// FS is the system's own file system with the mistake in it.
+// FS returns the system's file system with the mistake built in.
 func (v Variant) FS() vfs.FS { return FS{v.dir} }
 
-// Dir makes a directory break a rule.
+// Dir wraps a directory so that it breaks a rule.
 type Dir func(vfs.Dir) vfs.Dir
 
-// FS is the system's own file system, all of whose directories break a rule.
+// FS is the system's file system, with every directory wrapped.
 type FS struct{ Broken Dir }
 
-// OpenDir opens a directory by its path.
 func (f FS) OpenDir(path string) (vfs.Dir, error) {
 	return f.open(vfs.OS{}.OpenDir(path))
 }
@@ -81,7 +80,7 @@ func (f FS) open(d vfs.Dir, err error) (vfs.Dir, error) {
 	return dir{f.Broken(d), f}, nil
 }
 
-// dir breaks the directories below it as well.
+// dir also wraps the directories below it.
 type dir struct {
 	vfs.Dir
 	fs FS
@@ -91,12 +90,12 @@ func (d dir) OpenDir(name string) (vfs.Dir, error) { return d.fs.open(d.Dir.Open
 
 func (d dir) Enter(name string) (vfs.Dir, error) { return d.fs.open(d.Dir.Enter(name)) }
 
-// byPath stands still now and then before it removes a lock, as any process may: that is
-// when it matters which one it removes.
+// byPath sometimes pauses before it removes a lock, as any process may. Removing by path is wrong only
+// if the lock is replaced during the pause.
 type byPath struct{ vfs.Dir }
 
 const (
-	oneOf      = 8 // removals is one that comes late
+	oneOf      = 8 // one removal in this many is late
 	latestStop = 8 * time.Second
 )
 
@@ -115,7 +114,7 @@ func (d byPath) Unlink(name string) error {
 	return nil
 }
 
-// Rename goes by the path of what is moved, and through the descriptor of where to.
+// Rename uses the path of the source and the descriptor of the target directory.
 func (d byPath) Rename(oldname string, to vfs.Dir, newname string) error {
 	fd, err := to.Pin()
 	if err != nil {
@@ -132,8 +131,8 @@ func (d byPath) Rename(oldname string, to vfs.Dir, newname string) error {
 
 type cached struct{ vfs.Dir }
 
-// Stat answers as fstat(2) does, without AT_STATX_FORCE_SYNC: with times that are up
-// to a minute old, by default (acdirmax in nfs(5)).
+// Stat calls fstat(2), without AT_STATX_FORCE_SYNC. By default its times are up to a minute old
+// (acdirmax in nfs(5)).
 func (d cached) Stat() (vfs.Info, error) {
 	fd, err := d.Pin()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OwnHost is an address of this host's that no other test uses, where there are so many: from
-// 127.0.0.1 connections are made as well, which may take a port that was free just now.
+// OwnHost returns a loopback address that no other test uses, where the system has that many. On
+// 127.0.0.1 an outgoing connection can take a port that was free a moment ago.
 func OwnHost() string {
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)) //nolint:gosec // no secret
 	listener, err := net.Listen("tcp", host+":0")
@@ -21,7 +21,7 @@ func OwnHost() string {
 	return host
 }
 
-// Free is an address where nobody listens.
+// Free returns an address where nothing listens.
 func Free(t testing.TB, host string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", host+":0")

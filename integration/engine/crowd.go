@@ -12,16 +12,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Crowd is many who wait for one lock.
+// Crowd is a number of waiters for one lock.
 type Crowd struct {
 	Source   source.Source
-	Waiting  func() int // how many are seen to wait
-	Requests func() int // how many there were until now
-	Idle     func()     // requires that nobody asks for much while nothing happens
+	Waiting  func() int // number of waiters seen so far
+	Requests func() int // number of requests so far
+	Idle     func()     // fails the test if idle waiters send many requests
 }
 
-// Serve has so many wait for a lock, and each have it: in the order in which they came. It returns how
-// many requests a hand-over has cost.
+// Serve starts this many waiters, lets each acquire and release the lock, and requires that they are
+// served in order of arrival. It returns the number of requests per handover.
 func (c Crowd) Serve(t *testing.T, size int) (each float64) {
 	t.Helper()
 	ctx := Within(t)
@@ -46,7 +46,7 @@ func (c Crowd) Serve(t *testing.T, size int) (each float64) {
 		})
 		require.Eventually(t, func() bool { return c.Waiting() == i+1 }, Watchdog, time.Millisecond)
 	}
-	time.Sleep(500 * time.Millisecond) // what the last ones begin to listen to is there
+	time.Sleep(500 * time.Millisecond) // until the last waiters have begun to watch
 	c.Idle()
 	before := c.Requests()
 	require.NoError(t, lock.Release(ctx))
@@ -57,13 +57,14 @@ func (c Crowd) Serve(t *testing.T, size int) (each float64) {
 	return float64(c.Requests()-before) / float64(size)
 }
 
-// StressTTL is that of the lock for which processes fight under stress.
+// StressTTL is the TTL of the lock in Stress.
 const StressTTL = 3 * time.Second
 
-// Stress has processes fight for one lock. They are killed and stopped at any moment, and now and then
-// a fault happens to the server; in between they are left to work. Nobody holds what another holds,
-// numbers grow, and the lock is never stuck: the one who watches is none of them, and asks no server
-// before the end, when open has what is left be looked at. long is for ten minutes of that.
+// Stress has processes contend for one lock. They are killed and paused at random, and fault breaks the
+// server from time to time, with quiet periods in between. Stress requires that there is never more
+// than one holder, that fencing tokens grow, and that the lock never gets stuck. The judge is not one
+// of the contenders, and uses the server only at the end, when it inspects what is left through open.
+// long selects ten minutes of this.
 func Stress(t *testing.T, place string, long bool, fault func(), open func() source.Source) {
 	t.Helper()
 	turns, lasts := 25, time.Duration(0)

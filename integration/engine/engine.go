@@ -18,13 +18,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Watchdog ends what would otherwise hang for ever. No test depends on it.
+// Watchdog stops a test that would otherwise hang. No test depends on its length.
 const Watchdog = 2 * time.Minute
 
-// Long is a TTL that does not pass during a test.
+// Long is a TTL that does not expire during a test.
 const Long = time.Hour
 
-// Main runs a package's tests, most of which wait, or plays the part of another process.
+// Main runs a package's tests, or plays the part of another process. Most tests only wait, so many run
+// in parallel.
 func Main(m *testing.M, parts map[string]func() error, after func()) {
 	actor.Play(parts)
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -36,17 +37,17 @@ func Main(m *testing.M, parts map[string]func() error, after func()) {
 	os.Exit(code)
 }
 
-// Within bounds what a test does.
+// Within returns a context that bounds a test.
 func Within(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), Watchdog)
 	tb.Cleanup(cancel)
 	return ctx
 }
 
-// Claim is that of a holder with a TTL.
+// Claim returns a holder's claim with this TTL.
 func Claim(ttl time.Duration) source.Claim { return source.Claim{TTL: ttl, Heartbeat: ttl / 10} }
 
-// Dead is a process of this host that has ended.
+// Dead returns the identity of a process of this host that has ended.
 func Dead(tb testing.TB) process.Identity {
 	tb.Helper()
 	self, err := process.Self()
@@ -55,21 +56,21 @@ func Dead(tb testing.TB) process.Identity {
 	return self
 }
 
-// Source is what such a source can do.
+// Source is what a source on a server implements.
 type Source interface {
 	source.Source
 	source.Registrar
 }
 
-// Engine is a server, as what is tried everywhere sees it.
+// Engine describes a server to the tests that all servers share.
 type Engine struct {
-	// Open opens a group in a place, over these hosts.
+	// Open opens a group at a place on these hosts.
 	Open func(tb testing.TB, hosts, place, group string) Source
-	// Unused is a place that nobody has used.
+	// Unused returns a place that was never used.
 	Unused func() string
-	// Hosts are those of the server.
+	// Hosts are the server's addresses.
 	Hosts string
-	// Odd are names that it might take for something else.
+	// Odd are lock names that the server might misinterpret.
 	Odd []string
 }
 
@@ -80,7 +81,7 @@ func (e Engine) fixture() locktest.Fixture {
 	}
 }
 
-// Conformance runs what each source has to pass, over the hosts of the server.
+// Conformance runs the conformance tests for sources on the server.
 func (e Engine) Conformance(t *testing.T, group string, distant bool) {
 	f := e.fixture()
 	f.Marks, f.Deaths, f.Distant = true, true, distant
@@ -91,12 +92,12 @@ func (e Engine) Conformance(t *testing.T, group string, distant bool) {
 	locktest.Run(t, f)
 }
 
-// Cooking is the conformance of cooking locks with registers in the server, and of these.
+// Cooking runs the conformance tests for registers on the server, and for cooking locks that use them.
 func (e Engine) Cooking(t *testing.T) {
 	place := e.Unused()
 	locktest.RunRegister(t, func(t testing.TB, name string) source.Register { return e.register(t, e.Hosts, place, name) })
 	f := e.fixture()
-	f.TTL = 2 * time.Second // so that a busy machine is not too slow for a swap
+	f.TTL = 2 * time.Second // a swap must fit even on a busy machine
 	f.Timed = func(t testing.TB, period time.Duration) func() source.Source {
 		place := e.Unused()
 		return func() source.Source {
@@ -116,12 +117,12 @@ func (e Engine) register(tb testing.TB, hosts, place, name string) source.Regist
 	return register
 }
 
-// RegisterCost counts requests over other hosts: a look is one, and a swap after it another one, also
-// for who was not the last to swap.
+// RegisterCost counts requests through a counting proxy: a peek costs one, and the swap after it one
+// more, even if another client made the last swap.
 func (e Engine) RegisterCost(t *testing.T, counted string, asked func() int) {
 	place := e.Unused()
 	near, far := e.register(t, e.Hosts, place, "cell"), e.register(t, counted, place, "cell")
-	_, _, err := near.Swap(t.Context(), []byte("first")) // makes the place
+	_, _, err := near.Swap(t.Context(), []byte("first")) // creates the place
 	require.NoError(t, err)
 	_, _, err = far.Peek(t.Context()) // connects
 	require.NoError(t, err)
@@ -143,5 +144,5 @@ func (e Engine) RegisterCost(t *testing.T, counted string, asked func() int) {
 	swap(near, "between", last)
 	before := asked()
 	swap(far, "last", "between")
-	require.Equal(t, 2, asked()-before, "one to be told of the other's")
+	require.Equal(t, 2, asked()-before, "one more to learn of the other client's swap")
 }

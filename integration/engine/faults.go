@@ -1,6 +1,6 @@
-// Package engine has what the tests of sources on servers have in common: what befalls a request on its
-// way, and what each such source is tried with, beside the conformance. What a server is, and how it is
-// struck, is in the package of its lab.
+// Package engine holds what the tests of sources on servers share: the faults of a request on its way,
+// and the tests that each such source runs beside the conformance tests. How a server is started and
+// broken is in the package of its lab.
 package engine
 
 import (
@@ -8,23 +8,23 @@ import (
 	"sync"
 )
 
-// Outcome is what becomes of a request.
+// Outcome is what happens to a request.
 type Outcome int
 
-// The outcomes. No proxy knows all of them.
+// The outcomes. No proxy implements all of them.
 const (
 	Done    Outcome = iota
-	Dropped         // it never arrives
-	Lost            // its answer does not
-	Zombie          // it arrives when Land is called, long after it was given up
-	Hung            // nobody answers
-	Cut             // the connection is cut when half of it has arrived
-	Torn            // the connection is cut when half of its answer was sent
-	Broken          // it is carried out, and all connections break before the answer
-	Denied          // it is carried out, and the answer is that it was canceled
+	Dropped         // the request never arrives
+	Lost            // the reply never arrives
+	Zombie          // the request arrives when Land is called, long after the client gave up
+	Hung            // there is no reply
+	Cut             // the connection is cut after half of the request
+	Torn            // the connection is cut after half of the reply
+	Broken          // the request is executed, and all connections break before the reply
+	Denied          // the request is executed, and the reply says that it was canceled
 )
 
-// Faults are a proxy's: what becomes of the requests that it sees, and its connections.
+// Faults holds the faults that a proxy injects, and the connections that it can break.
 type Faults struct {
 	mu      sync.Mutex
 	fault   func(n int, method string) Outcome
@@ -33,14 +33,14 @@ type Faults struct {
 	conns   map[net.Conn]bool
 }
 
-// Inject has requests from now on go wrong, which are numbered from 0. nil ends that.
+// Inject sets the fault of each request from now on. Requests are numbered from 0. nil ends the faults.
 func (f *Faults) Inject(fault func(n int, method string) Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault, f.n = fault, 0
 }
 
-// Begin counts a request, and says what becomes of it.
+// Begin counts a request and returns its outcome.
 func (f *Faults) Begin(method string) Outcome {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,14 +51,14 @@ func (f *Faults) Begin(method string) Outcome {
 	return f.fault(f.n-1, method)
 }
 
-// Delay keeps a zombie until Land.
+// Delay keeps a zombie request until Land.
 func (f *Faults) Delay(walk func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.zombies = append(f.zombies, walk)
 }
 
-// Land has all zombies be carried out.
+// Land executes all zombie requests.
 func (f *Faults) Land() {
 	f.mu.Lock()
 	zombies := f.zombies
@@ -69,7 +69,7 @@ func (f *Faults) Land() {
 	}
 }
 
-// Keep has a connection be one that Break breaks, until it is dropped, which closes it.
+// Keep registers a connection for Break. drop unregisters and closes it.
 func (f *Faults) Keep(conn net.Conn) (drop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,6 @@ func (f *Faults) Keep(conn net.Conn) (drop func()) {
 	}
 }
 
-// Break breaks all connections.
 func (f *Faults) Break() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Trouble is what becomes of so many requests in a row.
+// Trouble is an outcome of so many requests in a row.
 type Trouble struct {
 	Outcome Outcome
 	Times   int
 }
 
-// Sweep does what a holder, a breaker or a reader does, and who swaps a register, with a fault at the
-// first request, then at the second, and so on until there is no such request. What was said must be
-// true of what is in the server then. bench is for the n-th request.
+// Sweep runs each operation of a holder, a breaker, a reader and a register's user with a fault at its
+// first request, then at its second, and so on until it has no such request. Afterwards the reported
+// result must match what is in the server. bench returns the bench for a fault at the n-th request.
 func Sweep(t *testing.T, more map[string]Trouble, bench func(t testing.TB, what Trouble, n int) *locktest.Bench) {
 	troubles := map[string]Trouble{
 		"dropped": {Dropped, 1}, "dropped twice": {Dropped, 2}, "lost": {Lost, 1}, "lost thrice": {Lost, 3}, "zombie": {Zombie, 1}, "broken": {Broken, 1},
@@ -46,7 +46,8 @@ func swapping() locktest.Operation {
 	})
 }
 
-// Bench is one whose n-th request meets a fault of the proxy's, and those after it; nobody is to notice.
+// Bench returns a bench that injects a fault into what.Times requests, starting with the n-th. The
+// operation must hide the fault from its caller.
 func Bench(t testing.TB, proxy interface {
 	Inject(fault func(n int, method string) Outcome)
 	Land()
