@@ -14,8 +14,9 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// TestBesideConcurrency has a lock taken and given back again and again, by us and by the mutex of
-// etcd's own client, in turns: it costs the same requests, and not much more time.
+// TestBesideConcurrency acquires and releases a lock repeatedly, with this package and with the mutex
+// of etcd's own client in turns. Both cost the same requests, and this package takes not much more
+// time.
 func TestBesideConcurrency(t *testing.T) {
 	c := etcdlab.Start(t, 3)
 	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
@@ -48,7 +49,7 @@ func TestBesideConcurrency(t *testing.T) {
 				require.NoError(t, cycle(), name)
 			}
 			if round == 0 {
-				continue // connects, and asks for a lease
+				continue // connects, and requests a lease
 			}
 			took[name] += time.Since(start) / (4 * cycles)
 			spent := proxy.Counts().Since(before)

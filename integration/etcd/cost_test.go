@@ -13,7 +13,6 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TestCost counts requests.
 func TestCost(t *testing.T) {
 	c := etcdlab.Start(t, 1)
 	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
@@ -63,20 +62,20 @@ func TestCost(t *testing.T) {
 			return err
 		}},
 	} {
-		if lock == nil { // the first of all asks for a lease, beside the attempt
+		if lock == nil { // the very first attempt also requests a lease
 			require.NoError(t, multilock.Do(ctx, src, "nightly", opt, func(context.Context) error { return nil }))
 		}
 		before := proxy.Counts()
 		require.NoError(t, step.run(), step.name)
 		cost := proxy.Counts().Since(before)
-		if released { // which ends the watch: etcd's client says so some time, or never
+		if released { // this ends the watch, and etcd's client may report that later or never
 			delete(cost, "Watch")
 		}
 		require.Equal(t, step.want, cost, step.name)
 	}
 }
 
-// TestFarAwayCycle: a lock costs two answers' time, the first of all as well.
+// TestFarAwayCycle: a lock costs two round trips, and so does the first one.
 func TestFarAwayCycle(t *testing.T) {
 	const latency = 200 * time.Millisecond
 	c := etcdlab.Start(t, 1)
@@ -93,8 +92,8 @@ func TestFarAwayCycle(t *testing.T) {
 	require.Less(t, quickest, 3*latency)
 }
 
-// TestWaiters has many wait for one lock: they are served in the order in which they came, none
-// asks for anything as long as nothing happens, and a hand-over costs the same however many wait.
+// TestWaiters: waiters are served in order of arrival and send no requests while nothing happens, and a
+// handover costs the same however many wait.
 func TestWaiters(t *testing.T) {
 	cost := map[int]float64{}
 	many := 200
@@ -107,7 +106,7 @@ func TestWaiters(t *testing.T) {
 		idle := func() {
 			before := proxy.Counts()
 			time.Sleep(3 * time.Second)
-			require.Zero(t, proxy.Counts().Since(before).All(), "who waits asks for nothing")
+			require.Zero(t, proxy.Counts().Since(before).All(), "waiters send no requests")
 		}
 		cost[size] = engine.Crowd{
 			Source: open(t, proxy.Address, place, ""), Waiting: func() int { return c.Count(t, place+"/wait/") },

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func playWorker() error {
 	return worker.Play(func(urls string, self process.Identity) (source.Source, error) {
 		here, there, apart := strings.Cut(urls, " ")
-		if apart && strings.HasPrefix(self.Host, "host") { // it plays to be on another one
+		if apart && strings.HasPrefix(self.Host, "host") { // the worker pretends to be on another host
 			here = there
 		}
 		return etcdlock.Open(etcdlock.Options{Place: etcdlock.Place{URL: here}, Self: self})
@@ -41,7 +41,7 @@ func playWorker() error {
 
 var places atomic.Int64
 
-// prefix is one that nobody has used.
+// prefix returns a prefix that was never used.
 func prefix() string { return fmt.Sprint("locks", places.Add(1)) }
 
 func open(tb testing.TB, hosts, prefix, group string) *etcdlock.Source {
@@ -52,12 +52,12 @@ func open(tb testing.TB, hosts, prefix, group string) *etcdlock.Source {
 	return src
 }
 
-// under is what is tried with every server, with this one.
+// under returns this cluster for the tests that all servers share.
 func under(c *etcdlab.Cluster) engine.Engine {
 	return engine.Engine{Hosts: c.Hosts(), Unused: prefix, Open: func(tb testing.TB, hosts, place, group string) engine.Source { return open(tb, hosts, place, group) }}
 }
 
-// TestConformance is on three members.
+// TestConformance uses three members.
 func TestConformance(t *testing.T) {
 	c := etcdlab.Start(t, 3)
 	e := under(c)
@@ -80,7 +80,7 @@ func TestCooking(t *testing.T) {
 	under(c).RegisterCost(t, proxy.Address, func() int { return proxy.Counts().All() })
 }
 
-// TestSweep has each operation meet each trouble at each of its requests, below a prefix of its own.
+// TestSweep runs each operation with each fault at each of its requests, every time below a new prefix.
 func TestSweep(t *testing.T) {
 	c := etcdlab.Start(t, 1)
 	engine.Sweep(t, map[string]engine.Trouble{"denied": {Outcome: engine.Denied, Times: 1}}, func(t testing.TB, what engine.Trouble, n int) *locktest.Bench {
@@ -96,7 +96,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// token is whose the lock is in the store, "" if nobody's.
+// token returns the token of the stored lock, "" if there is no lock.
 func token(t testing.TB, c *etcdlab.Cluster, place string) string {
 	t.Helper()
 	resp, err := c.Client.Get(within(t), place+"/lock//nightly")

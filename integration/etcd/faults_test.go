@@ -12,14 +12,15 @@ import (
 
 var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
 
-// fault happens to a cluster again and again.
+// fault happens to a cluster repeatedly.
 type fault struct {
 	strike func(*etcdlab.Cluster)
-	quota  int64                         // of the first member's store, 0 for the usual one
+	quota  int64                         // of the first member's store, 0 for the default
 	place  func(*etcdlab.Cluster) string // of the workers, nil for all members
 }
 
-// faults are those of the engine: each lasts longer than an election, or than a lock may be silent.
+// faults returns the faults of a cluster. Each lasts longer than an election, or longer than a lock may
+// go without a heartbeat.
 func faults() map[string]fault {
 	leader := func(do func(*etcdlab.Cluster, *etcdlab.Member)) fault {
 		return fault{strike: func(c *etcdlab.Cluster) { do(c, c.Leader()) }}
@@ -39,7 +40,8 @@ func faults() map[string]fault {
 			}
 			cutOff(c, m)
 		}),
-		// Every other worker knows nobody but the member that is cut off, the others all but that one.
+		// Half of the workers know only the member that is cut off, the others know all members but
+		// that one.
 		"workers on both sides": {
 			strike: func(c *etcdlab.Cluster) { cutOff(c, c.Members[0]) },
 			place: func(c *etcdlab.Cluster) string {
@@ -74,7 +76,7 @@ func cutOff(c *etcdlab.Cluster, m *etcdlab.Member) {
 	c.Mend(m)
 }
 
-// TestStress has processes fight for one lock while something happens to the cluster now and then.
+// TestStress has processes contend for one lock while the cluster suffers faults.
 func TestStress(t *testing.T) {
 	for name, f := range faults() {
 		t.Run(name, func(t *testing.T) {

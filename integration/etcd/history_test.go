@@ -12,8 +12,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TestAgeOfHistory: what is old is told by the days that the server has counted, and by no host's clock:
-// one that is months ahead, or behind, takes nothing away that is young, and keeps nothing that is not.
+// TestAgeOfHistory: the age of events is measured in days that the server has counted, never by a
+// host's clock. A clock that is months ahead or behind neither removes recent events nor keeps old
+// ones.
 func TestAgeOfHistory(t *testing.T) {
 	t.Parallel()
 	const day, keep = 24 * time.Hour, 90 * 24 * time.Hour
@@ -33,7 +34,7 @@ func TestAgeOfHistory(t *testing.T) {
 		return names
 	}
 	passed := 0
-	pass := func(days int) { // the key of the day goes when its lease ends: then somebody begins another
+	pass := func(days int) { // when the lease of the day's key expires, the next writer begins a new day
 		for range days {
 			passed++
 			_, err := c.Client.Delete(ctx, place+"/day//now")
@@ -44,7 +45,7 @@ func TestAgeOfHistory(t *testing.T) {
 	record("ahead", 5*keep)
 	record("behind", -5*keep)
 	record("right", 0)
-	require.Equal(t, 1, c.Count(t, place+"/day//mark/"), "a day has begun with the first of them")
+	require.Equal(t, 1, c.Count(t, place+"/day//mark/"), "the first event begins a day")
 	require.Equal(t, 1, c.Count(t, place+"/day//now"))
 	now, err := c.Client.Get(ctx, place+"/day//now")
 	require.NoError(t, err)
@@ -59,20 +60,20 @@ func TestAgeOfHistory(t *testing.T) {
 	require.Contains(t, names(), "ahead")
 	old, err = src.Expired(ctx, keep)
 	require.NoError(t, err)
-	require.Empty(t, old, "89 days are over, and the 90th is not")
-	pass(3) // who begins the next removes what was before them all
+	require.Empty(t, old, "only 89 days are over")
+	pass(3) // the writer that begins the next day removes everything older
 	require.NotContains(t, names(), "ahead")
 	require.NotContains(t, names(), "behind")
 	require.NotContains(t, names(), "right")
 	require.Contains(t, names(), "day 3")
-	require.Equal(t, 91, c.Count(t, place+"/day//mark/"), "nor is a mark kept that nobody needs")
+	require.Equal(t, 91, c.Count(t, place+"/day//mark/"), "unneeded marks are removed")
 
 	old, err = src.Expire(ctx, 5*day)
 	require.NoError(t, err)
-	require.Equal(t, []string{time.Now().UTC().Format(time.DateOnly)}, old, "as the days of those who wrote them")
+	require.Equal(t, []string{time.Now().UTC().Format(time.DateOnly)}, old, "dates by the writers' clocks")
 	require.Equal(t, []string{"day 88", "day 89", "day 90", "day 91", "day 92"}, names())
 	record("today", 0)
 	_, err = src.Expire(ctx, 0)
 	require.NoError(t, err)
-	require.Equal(t, []string{"today"}, names(), "the day that is not over stays")
+	require.Equal(t, []string{"today"}, names(), "the current day stays")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// lifeOf returns the lease of a lock's heartbeat, if there is one.
+// lifeOf returns the lease of a lock's heartbeat key.
 func lifeOf(t *testing.T, c *etcdlab.Cluster, prefix, name string) (lease clientv3.LeaseID, there bool) {
 	t.Helper()
 	resp, err := c.Client.Get(within(t), prefix+"/life//"+name)
@@ -31,14 +31,15 @@ func lifeOf(t *testing.T, c *etcdlab.Cluster, prefix, name string) (lease client
 
 func hold(t *testing.T, src *etcdlock.Source, name string, opt multilock.Options) *multilock.Lock {
 	t.Helper()
-	// No heartbeats but those that the test asks for.
+	// No heartbeats except those that the test sends.
 	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Detached{Options: opt})
 	require.NoError(t, err)
 	return lock
 }
 
-// TestRevival: a lock whose lease the server has lost has a new one with the next heartbeat,
-// which lasts as long as its holder believes: it is none that was kept alive some time ago.
+// TestRevival: a lock whose lease the server has lost gets a new lease with the next heartbeat. The new
+// lease lasts as long as the holder trusts its lock, so it must not be a spare lease with less time
+// left.
 func TestRevival(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -48,7 +49,7 @@ func TestRevival(t *testing.T) {
 	opt := multilock.Options{TTL: 8 * time.Second}
 	lock, spare := hold(t, src, "nightly", opt), hold(t, src, "other", opt)
 	old, _ := lifeOf(t, c, place, "other")
-	require.NoError(t, spare.Release(ctx)) // its lease is kept for others
+	require.NoError(t, spare.Release(ctx)) // its lease is kept as a spare
 	time.Sleep(1500 * time.Millisecond)
 
 	first, _ := lifeOf(t, c, place, "nightly")
@@ -63,9 +64,9 @@ func TestRevival(t *testing.T) {
 	require.NotEqual(t, old, second)
 	left, err := c.Client.TimeToLive(ctx, second)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, left.TTL, int64(8), "it outlasts the belief in the lock")
+	require.GreaterOrEqual(t, left.TTL, int64(8), "the lease outlasts the holder's trust in its lock")
 
-	// A heartbeat on another lease is none: it goes when that lease does.
+	// A heartbeat on a foreign lease does not count: its key vanishes when that lease ends.
 	foreign, err := c.Client.Grant(ctx, 60)
 	require.NoError(t, err)
 	_, err = c.Client.Put(ctx, place+"/life//nightly", "", clientv3.WithLease(foreign.ID))
@@ -76,15 +77,15 @@ func TestRevival(t *testing.T) {
 	third, _ := lifeOf(t, c, place, "nightly")
 	require.NotEqual(t, foreign.ID, third)
 
-	// Broken meanwhile, it is lost.
+	// A lock that was broken meanwhile is lost.
 	require.NoError(t, force(ctx, src, "nightly"))
 	require.ErrorIs(t, lock.Verify(ctx), source.ErrLost)
 	require.ErrorIs(t, lock.Release(ctx), source.ErrLost)
 }
 
-// TestHalfBroken: who breaks a lock by force may die, or stand still, before he ends the lease of
-// its holder, and a person may remove its key. The holder is told of it, also when he could not
-// hear; and whenever the lease is ended then, no other lock hangs on it.
+// TestHalfBroken: a process that breaks a lock by force may die or pause before it revokes the holder's
+// lease, and an administrator may remove the lock's key. The holder learns that its lock is lost, even
+// if its watch was cut off. When the old lease is revoked later, no other lock depends on it.
 func TestHalfBroken(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -102,7 +103,7 @@ func TestHalfBroken(t *testing.T) {
 		}
 		resp, err := c.Client.Txn(ctx).Then(clientv3.OpDelete(place+"/lock//nightly"), clientv3.OpDelete(place+"/life//nightly")).Commit()
 		require.NoError(t, err)
-		if deaf { // nor can he be told what was compacted
+		if deaf { // the watch cannot report compacted revisions
 			_, err = c.Client.Compact(ctx, resp.Header.Revision)
 			require.NoError(t, err)
 		}
@@ -111,7 +112,7 @@ func TestHalfBroken(t *testing.T) {
 		require.ErrorIs(t, lock.Release(ctx), source.ErrLost)
 
 		next := hold(t, src, "nightly", multilock.Options{TTL: time.Hour})
-		_, err = c.Client.Revoke(ctx, old) // the one that stood still goes on
+		_, err = c.Client.Revoke(ctx, old) // the paused breaker resumes
 		require.NoError(t, err)
 		require.NoError(t, next.Verify(ctx))
 		_, there := lifeOf(t, c, place, "nightly")
@@ -132,8 +133,8 @@ func force(ctx context.Context, src *etcdlock.Source, name string) error {
 	return o.Force(ctx)
 }
 
-// TestAnswersThatSayNothing: that the connection of a release breaks, or that it seems to have
-// been canceled, says nothing of it. It is carried out once, and told as what it was.
+// TestAnswersThatSayNothing: a broken connection or a cancelation does not show whether a release took
+// place. The lock is released once, and the caller gets the true result.
 func TestAnswersThatSayNothing(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -152,8 +153,8 @@ func TestAnswersThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestCompaction: who waits, and was cut off while the lock was released and the store
-// compacted, cannot be told of it any more, and asks.
+// TestCompaction: a waiter is cut off while the lock is released and the store is compacted. Its watch
+// cannot report the release any more, so it asks.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -175,7 +176,7 @@ func TestCompaction(t *testing.T) {
 		done <- err
 	}()
 	require.Eventually(t, func() bool { return c.Count(t, place+"/wait/") == 1 }, watchdog, 10*time.Millisecond)
-	time.Sleep(500 * time.Millisecond) // its watch begins
+	time.Sleep(500 * time.Millisecond) // until its watch begins
 	hear := proxy.Deafen()
 	require.NoError(t, lock.Release(ctx))
 	require.NoError(t, open(t, c.Hosts(), place, "").Record(ctx, []source.Event{{Time: time.Now(), Name: "nightly", What: source.EventBroke}}))
@@ -188,16 +189,16 @@ func TestCompaction(t *testing.T) {
 	case err := <-done:
 		require.NoError(t, err)
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody told it")
+		t.Fatal("the waiter did not notice the release")
 	}
-	require.Eventually(t, func() bool { // and who follows the history
+	require.Eventually(t, func() bool { // a follower of the history recovers, too
 		events, err := follower.Next(ctx)
 		return err == nil && len(events) == 1
 	}, 20*time.Second, 50*time.Millisecond)
 }
 
-// TestLongSilence: with a longer patience than the TTL a lock without a heartbeat is watched
-// for as long, also by who waits and otherwise asks for nothing.
+// TestLongSilence: if the stale policy allows more than the TTL, a waiter watches a lock without a
+// heartbeat for that long, although it sends no other requests.
 func TestLongSilence(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -217,8 +218,8 @@ func TestLongSilence(t *testing.T) {
 	require.NoError(t, lock.Release(ctx))
 }
 
-// TestForeignTicket: what somebody has put among the tickets is named, for it would stand in the
-// way for ever.
+// TestForeignTicket: an error names a foreign key among the tickets, because the key would block the
+// lock for ever.
 func TestForeignTicket(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -231,8 +232,8 @@ func TestForeignTicket(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("remove %q", key))
 }
 
-// TestWaitsThroughAnOutage: that most members are away for longer than an operation may take
-// does not end a wait, nor does it take anybody's place in the line.
+// TestWaitsThroughAnOutage: an outage of most members that is longer than an operation's timeout
+// neither ends a wait nor costs a waiter its place in the queue.
 func TestWaitsThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 3)
@@ -265,7 +266,7 @@ func TestWaitsThroughAnOutage(t *testing.T) {
 	case err := <-done:
 		t.Fatal("it gave up: ", err)
 	case <-time.After(30 * time.Second):
-		t.Fatal("it does not notice")
+		t.Fatal("the waiter did not notice the outage")
 	}
 	time.Sleep(3 * time.Second)
 	c.Restart(c.Members[:2]...)

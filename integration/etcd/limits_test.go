@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TestLimits: the longest of all that is written fits into a request, whose limit is that of etcd;
-// and what does not is refused before anything is written.
+// TestLimits: the longest values of all records fit into a request within etcd's limit. Anything longer
+// is rejected before anything is written.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)
@@ -62,15 +62,15 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, sha256.Sum256(largest), sha256.Sum256(kept))
 	read, err := open(t, c.Hosts(), place, "").Publish(ctx, []byte("another"))
 	require.NoError(t, err)
-	require.Equal(t, sha256.Sum256(largest), sha256.Sum256(read), "who comes later has the first one's list")
+	require.Equal(t, sha256.Sum256(largest), sha256.Sum256(read), "a later reader gets the first list")
 	_, err = c.Client.Put(ctx, place+"/manifest//list", `{"v":1,"id":"x","parts":0,"sha256":"AAAA"}`)
 	require.NoError(t, err)
 	_, err = src.Publish(ctx, []byte("another"))
 	require.ErrorContains(t, err, "is not what was published")
 }
 
-// TestFullStore: what is held can be kept and given back, nothing new is locked, and that is
-// said; who waits goes on once there is room.
+// TestFullStore: while the store is full, held locks can be renewed and released, new locks fail with
+// an error that says why, and waiters continue once there is room.
 func TestFullStore(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.StartSmall(t, 1, 8<<20)

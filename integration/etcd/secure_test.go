@@ -16,10 +16,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// atOnce is how long it may take, on a busy machine, to tell what no time mends.
+// atOnce is the time allowed, on a busy machine, to report a permanent error.
 const atOnce = 30 * time.Second
 
-// use does what a run does with the locks of a URL.
+// use acquires and releases a lock at this URL, as a run does.
 func use(t *testing.T, url string) error {
 	t.Helper()
 	src, err := etcdlock.Open(etcdlock.Options{Place: etcdlock.Place{URL: url}})
@@ -39,8 +39,8 @@ func query(c *etcdlab.Certs, files map[string]string) string {
 	return "?" + values.Encode()
 }
 
-// TestCertificates: TLS on both sides works, and what does not fit is told at once, with what
-// to write; not after a while, and Acquire does not wait for it to pass.
+// TestCertificates: mutual TLS works. A mismatch is reported at once, with the setting to add, and
+// Acquire does not retry.
 func TestCertificates(t *testing.T) {
 	certs, others := etcdlab.NewCerts(t), etcdlab.NewCerts(t)
 	secure, plain := etcdlab.StartSecure(t, 3, certs), etcdlab.Start(t, 1)
@@ -68,7 +68,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// That nobody listens is told at once, too, and may pass.
+// TestRefusedConnection: a refused connection is also reported at once, but as temporary.
 func TestRefusedConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,8 +87,8 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-// TestUsers: who may write below the prefix can do everything; a wrong password, no password, and
-// another prefix are refused at once.
+// TestUsers: a user with write access below the prefix can do everything. A wrong password, a missing
+// password and another prefix are rejected at once.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 1)

@@ -18,14 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certs are an authority, and what it has signed, as files of a folder: ca.pem; server.pem and
-// server.key, for 127.0.0.1; client.pem and client.key.
+// Certs is a certificate authority and the certificates it has signed, as files in Dir: ca.pem;
+// server.pem and server.key, for 127.0.0.1; client.pem and client.key.
 type Certs struct {
 	testing.TB
 	Dir string
 }
 
-// NewCerts makes them.
+// NewCerts creates the authority and the certificates.
 func NewCerts(t testing.TB) *Certs {
 	t.Helper()
 	c := &Certs{t, t.TempDir()}
@@ -37,7 +37,7 @@ func NewCerts(t testing.TB) *Certs {
 	signer := c.write("ca", authority, authority, nil)
 	server := form("server")
 	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} // etcd calls itself
+	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} // etcd also calls itself
 	c.write("server", server, authority, signer)
 	client := form("ada")
 	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -45,7 +45,7 @@ func NewCerts(t testing.TB) *Certs {
 	return c
 }
 
-// write makes a certificate and its key, signed by itself if there is no signer.
+// write creates a certificate and its key. Without a signer it is self-signed.
 func (c *Certs) write(name string, form, parent *x509.Certificate, signer *ecdsa.PrivateKey) *ecdsa.PrivateKey {
 	c.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -63,10 +63,10 @@ func (c *Certs) write(name string, form, parent *x509.Certificate, signer *ecdsa
 	return key
 }
 
-// File is one of them.
+// File returns the path of a file.
 func (c *Certs) File(name string) string { return filepath.Join(c.Dir, name) }
 
-// config is a client's.
+// config returns a client's TLS configuration.
 func (c *Certs) config() *tls.Config {
 	c.Helper()
 	pair, err := tls.LoadX509KeyPair(c.File("client.pem"), c.File("client.key"))

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// stepClock steps the clock of the day of one process, so far beside the right time, and leaves the
-// machine's alone, and the clock that no step moves. Go reads the time through a function that the
-// kernel maps into each process. (What takes the place of the C library's function is not called by Go,
-// and a time namespace has the day of the machine.) In its place comes one that asks the kernel, and adds
-// something. The process stands still meanwhile, with none of its threads in there.
+// stepClock steps the wall clock of one process, but neither the machine's clock nor the process's
+// monotonic clock. Go reads the time from a function that the kernel maps into each process. stepClock
+// overwrites it with one that makes the system call and adds an offset. (Go does not call the C
+// library, so replacing its function has no effect, and time namespaces do not virtualize the wall
+// clock.) The process is stopped for this, with none of its threads inside the function.
 func stepClock(process *os.Process, beside time.Duration) error {
 	code := []byte{
 		0xb8, 228, 0, 0, 0, 0x0f, 0x05, // mov eax, clock_gettime; syscall
-		0x85, 0xff, 0x75, 13, // test edi, edi; jne to the end: not the clock of the day
+		0x85, 0xff, 0x75, 13, // test edi, edi; jne to the end: not the wall clock
 		0x48, 0xba, // movabs rdx, the seconds
 	}
 	code = binary.LittleEndian.AppendUint64(code, uint64(beside/time.Second)) //nolint:gosec // negative ones wrap around, as they should
@@ -54,7 +54,7 @@ func stepClock(process *os.Process, beside time.Duration) error {
 	return errors.New("the process does not stand still")
 }
 
-// timeFunction finds the kernel's function in a process.
+// timeFunction finds the kernel's time function in a process.
 func timeFunction(pid int, memory *os.File) (at int64, size int, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -85,8 +85,8 @@ func timeFunction(pid int, memory *os.File) (at int64, size int, err error) {
 	return 0, 0, errors.Join(err, errors.New("the kernel maps no function for the time"))
 }
 
-// standsOutside says that all threads of a process are stopped, none of them between two addresses. (A
-// thread that is in a call of the kernel has its place there, as well.)
+// standsOutside reports whether all threads of a process are stopped outside an address range. (The
+// file also gives an address for a thread in a system call.)
 func standsOutside(pid int, from, to int64) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
 	for _, thread := range threads {
@@ -94,7 +94,7 @@ func standsOutside(pid int, from, to int64) (bool, error) {
 		if failed != nil {
 			return false, failed
 		}
-		words := strings.Fields(string(text)) // the number, perhaps the arguments, the stack, the place
+		words := strings.Fields(string(text)) // call number, perhaps arguments, stack pointer, program counter
 		var place int64
 		if _, failed := fmt.Sscanf(words[len(words)-1], "0x%x", &place); failed != nil || from <= place && place < to {
 			return false, nil //nolint:nilerr // it runs

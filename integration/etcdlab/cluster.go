@@ -16,33 +16,33 @@ import (
 	"github.com/multilock/go/internal/testkit/actor"
 )
 
-// Cluster is members of etcd on the loopback interface.
+// Cluster is an etcd cluster on the loopback interface.
 type Cluster struct {
 	testing.TB
 	Members []*Member
-	Client  *clientv3.Client // for looking behind the scenes
+	Client  *clientv3.Client // for inspecting the store directly
 }
 
-// Member is one of them, and the process that plays it.
+// Member is a member of the cluster, and the process that runs it.
 type Member struct {
 	part
 	*actor.Actor
 	id uint64
 }
 
-// Start starts a cluster. The test's TestMain has to play Role.
+// Start starts a cluster. The test's TestMain must play Role.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	return start(t, size, nil, 0)
 }
 
-// StartSmall starts a cluster, the store of whose first member is full with so many bytes.
+// StartSmall starts a cluster whose first member has a store limited to quota bytes.
 func StartSmall(t testing.TB, size int, quota int64) *Cluster {
 	t.Helper()
 	return start(t, size, nil, quota)
 }
 
-// Fill fills the store of a small cluster's first member, with keys that begin with a prefix.
+// Fill fills the first member's store of a small cluster with keys below a prefix.
 func (c *Cluster) Fill(prefix string) {
 	c.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.Members[0].Client}, Logger: zap.NewNop()})
@@ -58,7 +58,7 @@ func (c *Cluster) Fill(prefix string) {
 	}
 }
 
-// Empty makes room in the store of a cluster that is full: it removes all keys with a prefix.
+// Empty makes room in a full store: it removes all keys with the prefix.
 func (c *Cluster) Empty(prefix string) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -75,8 +75,7 @@ func (c *Cluster) Empty(prefix string) {
 	require.NoError(c, err)
 }
 
-// StartSecure starts one that talks TLS to its clients, and to those alone who have a
-// certificate: that of certs.
+// StartSecure starts a cluster that requires TLS and client certificates signed by certs.
 func StartSecure(t testing.TB, size int, certs *Certs) *Cluster {
 	t.Helper()
 	return start(t, size, certs, 0)
@@ -87,7 +86,7 @@ func start(t testing.TB, size int, certs *Certs, quota int64) *Cluster {
 	c := &Cluster{TB: t}
 	var cluster []string
 	for i := range size {
-		host := "127.0.0.1" // which the certificate is for
+		host := "127.0.0.1" // the host in the certificate
 		if certs == nil {
 			host = engine.OwnHost()
 		}
@@ -118,7 +117,7 @@ func start(t testing.TB, size int, certs *Certs, quota int64) *Cluster {
 	return c
 }
 
-// begin starts a member's process; identify waits until it works.
+// begin starts a member's process. identify waits until the member works.
 func (c *Cluster) begin(m *Member) {
 	m.Actor = actor.Prepare(c, Role, m.part)
 	m.Start(c)
@@ -140,7 +139,7 @@ func (c *Cluster) Ready() {
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// Hosts are those of all members.
+// Hosts returns the addresses of all members.
 func (c *Cluster) Hosts() string {
 	var hosts []string
 	for _, m := range c.Members {
@@ -149,10 +148,10 @@ func (c *Cluster) Hosts() string {
 	return strings.Join(hosts, ",")
 }
 
-// URL is that of a source.
+// URL returns a source's URL.
 func (c *Cluster) URL(prefix string) string { return "etcd://" + c.Hosts() + "/" + prefix }
 
-// Leader is the member that leads, as one of those says that work.
+// Leader returns the current leader, as reported by a working member.
 func (c *Cluster) Leader() *Member {
 	c.Helper()
 	var leader *Member
@@ -171,10 +170,10 @@ func (c *Cluster) Leader() *Member {
 	return leader
 }
 
-// Kill ends a member as a crash would, and Restart brings it back.
+// Kill ends a member like a crash. Restart starts it again.
 func (c *Cluster) Kill(m *Member) { m.End() }
 
-// Restart starts members that were killed, and waits for them: most have to work then.
+// Restart starts killed members and waits for them, so a majority has to work afterwards.
 func (c *Cluster) Restart(members ...*Member) {
 	c.Helper()
 	for _, m := range members {
@@ -185,7 +184,7 @@ func (c *Cluster) Restart(members ...*Member) {
 	}
 }
 
-// Pause stops a member for a while.
+// Pause stops a member for this long.
 func (c *Cluster) Pause(m *Member, pause time.Duration) {
 	c.Helper()
 	m.Signal(c, syscall.SIGSTOP)
@@ -193,17 +192,17 @@ func (c *Cluster) Pause(m *Member, pause time.Duration) {
 	m.Signal(c, syscall.SIGCONT)
 }
 
-// Step steps a member's clock to so far beside the right time. The machine's is left alone.
+// Step sets a member's clock off by this much. The machine's clock stays.
 func (c *Cluster) Step(m *Member, beside time.Duration) {
 	c.Helper()
 	require.NoError(c, stepClock(m.Process, beside))
 	require.WithinDuration(c, time.Now().Add(beside), m.tell(c, order{}).Time, time.Minute, "the clock of a member")
 }
 
-// Isolate cuts a member off from all others, and Mend ends that.
+// Isolate cuts a member off from all others, until Mend.
 func (c *Cluster) Isolate(m *Member) { c.cut(m, func(ids ...uint64) order { return order{Cut: ids} }) }
 
-// Mend ends what Isolate began.
+// Mend reconnects a member after Isolate.
 func (c *Cluster) Mend(m *Member) { c.cut(m, func(ids ...uint64) order { return order{Mend: ids} }) }
 
 func (c *Cluster) cut(m *Member, what func(ids ...uint64) order) {
@@ -218,7 +217,7 @@ func (c *Cluster) cut(m *Member, what func(ids ...uint64) order) {
 	m.tell(c, what(others...))
 }
 
-// tell gives a member an order, and hears who it is.
+// tell sends an order to a member and returns its answer.
 func (m *Member) tell(t testing.TB, o order) (a answer) {
 	t.Helper()
 	m.Tell(t, o)
@@ -226,7 +225,7 @@ func (m *Member) tell(t testing.TB, o order) (a answer) {
 	return a
 }
 
-// Count says how many keys begin with a prefix.
+// Count returns the number of keys with a prefix.
 func (c *Cluster) Count(t testing.TB, prefix string) int {
 	t.Helper()
 	resp, err := c.Client.Get(context.Background(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())

@@ -1,4 +1,4 @@
-// Package etcdlab is etcd for tests: a cluster of members that are processes, and can be killed,
-// stopped and cut off from each other, and a proxy that counts requests, delays them, and loses
-// them or their answers.
+// Package etcdlab runs etcd for tests: a cluster whose members are processes that can be killed, paused
+// and cut off from each other, and a proxy that counts requests, delays them, and loses them or their
+// replies.
 package etcdlab

@@ -13,27 +13,27 @@ import (
 	"github.com/multilock/go/internal/testkit/actor"
 )
 
-// Role is that of a member, for actor.Play: PlayMember.
+// Role is the role of a member's process, for actor.Play. PlayMember plays it.
 const Role = "etcd"
 
-// part is what a member is told.
+// part is a member's configuration.
 type part struct {
 	Name, Dir, Client, Peer, Cluster string
-	// Certs is the folder of the certificates that clients need, "" if they need none.
+	// Certs is the directory of the TLS certificates, "" for no TLS.
 	Certs string
-	Quota int64 // how many bytes the store may have, 0 for the usual limit
+	Quota int64 // limit of the store in bytes, 0 for the default
 }
 
-// order cuts a member off from others, by their numbers, or mends that.
+// order cuts a member off from other members, by their IDs, or reconnects it.
 type order struct{ Cut, Mend []uint64 }
 
-// answer says who the member is, by etcd's number and by its clock.
+// answer is a member's etcd ID and its clock.
 type answer struct {
 	ID   uint64
 	Time time.Time
 }
 
-// PlayMember is a member of a cluster, until its input ends.
+// PlayMember runs a member of a cluster until its standard input ends.
 func PlayMember() error {
 	var p part
 	if err := actor.Part(&p); err != nil {
@@ -59,7 +59,7 @@ func (p part) start() (*embed.Etcd, error) {
 	config := embed.NewConfig()
 	config.Name, config.Dir, config.InitialCluster = p.Name, p.Dir, p.Cluster
 	config.LogLevel, config.LogOutputs = "fatal", []string{os.DevNull}
-	config.UnsafeNoFsync = true // a process is killed, and no machine
+	config.UnsafeNoFsync = true // only processes are killed, never the machine
 	config.QuotaBackendBytes = p.Quota
 	config.ListenClientUrls, config.AdvertiseClientUrls = urls(p.Client), urls(p.Client)
 	if p.Certs != "" {

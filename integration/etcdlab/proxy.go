@@ -20,10 +20,10 @@ import (
 	"github.com/multilock/go/integration/engine"
 )
 
-// Counts says how often a method was called.
+// Counts is the number of calls of each method.
 type Counts map[string]int
 
-// All is how many requests there were.
+// All returns the number of all requests.
 func (c Counts) All() (n int) {
 	for _, each := range c {
 		n += each
@@ -31,7 +31,7 @@ func (c Counts) All() (n int) {
 	return n
 }
 
-// Since is what came after an earlier count.
+// Since returns what was added since an earlier count.
 func (c Counts) Since(before Counts) Counts {
 	diff := Counts{}
 	for method, n := range c {
@@ -42,11 +42,11 @@ func (c Counts) Since(before Counts) Counts {
 	return diff
 }
 
-// Proxy stands before a member. It knows the requests, and not what is in them.
+// Proxy stands in front of a member. It sees which requests pass, but not their content.
 type Proxy struct {
 	testing.TB
 	Address string
-	// Latency is how long an answer takes.
+	// Latency delays each reply.
 	Latency time.Duration
 	engine.Faults
 	back *grpc.ClientConn
@@ -56,7 +56,7 @@ type Proxy struct {
 	hears  chan struct{} // open while watches are cut off; nil otherwise
 }
 
-// NewProxy stands before a server.
+// NewProxy starts a proxy in front of a server.
 func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
 	t.Helper()
 	p := &Proxy{TB: t, Latency: latency, counts: Counts{}}
@@ -75,7 +75,7 @@ func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
 	return p
 }
 
-// Counts are the requests until now. A watch is one, whatever it tells.
+// Counts returns the requests so far. A watch is one request, however many events it reports.
 func (p *Proxy) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,13 +107,12 @@ func (p *Proxy) hearing(ctx context.Context) error {
 	}
 }
 
-// kept is a listener whose connections can be broken.
+// kept is a listener that registers its connections for Break.
 type kept struct {
 	net.Listener
 	*Proxy
 }
 
-// Accept implements net.Listener.
 func (k kept) Accept() (net.Conn, error) {
 	conn, err := k.Listener.Accept()
 	if err == nil {
@@ -122,7 +121,7 @@ func (k kept) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// begin counts a request, and says what becomes of it.
+// begin counts a request and returns its outcome.
 func (p *Proxy) begin(method string) engine.Outcome {
 	p.count(method)
 	return p.Begin(method)
@@ -183,8 +182,7 @@ func (p *Proxy) handle(_ any, front grpc.ServerStream) error {
 	return front.SendMsg(&answer)
 }
 
-// pump passes both directions of a stream on. What is asked for on it is counted, and meets no
-// faults.
+// pump forwards both directions of a stream. Its requests are counted, but meet no faults.
 func (p *Proxy) pump(ctx context.Context, method string, front grpc.ServerStream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -218,10 +216,10 @@ func (p *Proxy) pump(ctx context.Context, method string, front grpc.ServerStream
 	}
 }
 
-// frame is a message, as it is.
+// frame is a message in encoded form.
 type frame struct{ bytes []byte }
 
-// raw is a codec that leaves messages alone.
+// raw is a codec that passes messages through unchanged.
 type raw struct{}
 
 func (raw) Marshal(v any) ([]byte, error) {
