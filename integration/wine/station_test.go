@@ -24,7 +24,7 @@ const (
 	patience = 30 * time.Second
 )
 
-// windows is a Windows with the programs on it.
+// windows is a Wine prefix and the programs installed in it.
 type windows struct {
 	prefix, programs string
 }
@@ -65,8 +65,8 @@ func (w windows) run(name string, args ...string) error {
 	return nil
 }
 
-// install makes the prefix and the programs. Go's runtime asks for a function that Wine 8
-// lacks: it is handed on to the one with that purpose.
+// install creates the prefix and the programs. Go's runtime needs ProcessPrng, which Wine 8 lacks, so
+// it is forwarded to SystemFunction036, which has the same purpose.
 func (w windows) install() error {
 	if err := os.MkdirAll(w.programs, 0o755); err != nil {
 		return err
@@ -97,7 +97,7 @@ func newStation(t *testing.T, source string) *station {
 	return &station{t, t.TempDir(), source, append(shared.environ(), "MULTILOCK_SOURCE="+source, "MULTILOCK_PASSWORD="+password)}
 }
 
-// onCloudshell is a station with a CloudShell server.
+// onCloudshell returns a station with a CloudShell server.
 func onCloudshell(t *testing.T) (*station, *fakecloudshell.Server) {
 	t.Helper()
 	server := fakecloudshell.Start(t, fakecloudshell.Options{
@@ -107,7 +107,7 @@ func onCloudshell(t *testing.T) (*station, *fakecloudshell.Server) {
 	return newStation(t, "cloudshell://admin@"+server.Address()+"/"+sandbox+"?domain=Global&scheme=http&pause=20ms-100ms"), server
 }
 
-// onMongo is a station with a MongoDB server.
+// onMongo returns a station with a MongoDB server.
 func onMongo(t *testing.T) *station {
 	t.Helper()
 	server := mongolab.Start(t, mongolab.Options{Disguised: true})
@@ -130,14 +130,14 @@ func everywhere(t *testing.T, test func(t *testing.T, s *station)) {
 	t.Run("mongodb", func(t *testing.T) { test(t, onMongo(t)) })
 }
 
-// onMongoAlone runs a test of what CloudShell, which is a lock alone, cannot do.
+// onMongoAlone runs a test that needs more than CloudShell, which offers only locks.
 func onMongoAlone(t *testing.T, test func(t *testing.T, s *station)) {
 	t.Helper()
 	needWine(t)
 	test(t, onMongo(t))
 }
 
-// program is a multilock that was started.
+// program is a running multilock.
 type program struct {
 	*exec.Cmd
 	t              *testing.T
@@ -158,12 +158,12 @@ func (s *station) begin(args ...string) *program {
 		}
 	})
 	p.Dir, p.Env, p.Stdout, p.Stderr = s.dir, s.env, &p.stdout, &p.stderr
-	p.WaitDelay = time.Second // what the job leaves behind may have our pipes, as processes of Wine do
+	p.WaitDelay = time.Second // a process of Wine may outlive the job and keep our pipes open
 	require.NoError(s.t, p.Start())
 	return p
 }
 
-// end waits for a program's end, and returns its exit code, of which Wine keeps eight bits.
+// end waits for the program to end and returns its exit code, of which Wine keeps eight bits.
 func (p *program) end() int {
 	p.t.Helper()
 	late := time.AfterFunc(patience, func() { _ = p.Process.Kill() })
@@ -179,18 +179,18 @@ func (s *station) run(args ...string) (code int, stdout, stderr string) {
 	return code, strings.ReplaceAll(p.stdout.String(), "\r\n", "\n"), strings.ReplaceAll(p.stderr.String(), "\r\n", "\n")
 }
 
-// beats waits until somebody adds to a file.
+// beats waits until a process appends to a file.
 func (s *station) beats(name string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.size(name) > 0 }, patience, 10*time.Millisecond, "nobody beats in %s", name)
+	require.Eventually(s.t, func() bool { return s.size(name) > 0 }, patience, 10*time.Millisecond, "nothing appends to %s", name)
 }
 
-// still fails if somebody adds to a file.
+// still fails if a process appends to a file.
 func (s *station) still(name string) {
 	s.t.Helper()
 	before := s.size(name)
 	time.Sleep(500 * time.Millisecond)
-	require.Equal(s.t, before, s.size(name), "somebody beats in %s", name)
+	require.Equal(s.t, before, s.size(name), "a process still appends to %s", name)
 }
 
 func (s *station) size(name string) int64 {

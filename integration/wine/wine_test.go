@@ -46,7 +46,7 @@ func TestOneAtATime(t *testing.T) {
 	})
 }
 
-// Who kills multilock ends its job, with all that the job has started.
+// TestKilled: killing multilock also ends its job, with all processes that the job has started.
 func TestKilled(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *station) {
 		p := s.start("run", "-n", "x", "--", "worker", "parent", "child")
@@ -69,7 +69,7 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// A job whose lock was taken away is ended before anybody else may start.
+// TestLost: a job whose lock was taken away is ended before another process can start.
 func TestLost(t *testing.T) {
 	needWine(t)
 	s, server := onCloudshell(t)
@@ -81,7 +81,8 @@ func TestLost(t *testing.T) {
 	s.still("child.parent")
 }
 
-// What a command leaves behind on purpose goes on, as elsewhere.
+// TestLeftBehind: a process that a command leaves running on purpose keeps running, as on other
+// systems.
 func TestLeftBehind(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *station) {
 		code, _, stderr := s.run("run", "-n", "x", "--", "worker", "leave", "child")
@@ -116,7 +117,8 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// A killed batch leaves none of its jobs behind, and another one does what is left.
+// TestBatchKilled: a killed batch leaves none of its jobs running, and another batch runs the remaining
+// jobs.
 func TestBatchKilled(t *testing.T) {
 	onMongoAlone(t, func(t *testing.T, s *station) {
 		p := s.start("-g", "list", "batch", "-j", "2", "worker parent {}", ":::", "one", "two")
@@ -141,7 +143,7 @@ func TestBatchTimeout(t *testing.T) {
 	})
 }
 
-// A script takes a lock for itself, and gives it back; a keeper renews it in between.
+// TestAcquire: a script acquires and releases a lock, and a keeper renews it in between.
 func TestAcquire(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *station) {
 		script := "@echo off\r\nmultilock acquire -n kept --ttl 6s >token.txt\r\nif not %ERRORLEVEL%==0 exit /b 90\r\n" +

@@ -1,6 +1,5 @@
-// Package world gives tests a machine of their own on this one: Debian's packages that they
-// ask for, the network's loopback, processes, mounts and a name, all of it in namespaces that
-// end with the tests. The root directory is that of the machine with a layer of packages that
-// are unpacked and not installed, so nothing on the machine is changed or started. It takes
-// root, overlayfs and apt-get.
+// Package world runs tests in a machine of their own: Linux namespaces with the Debian packages that
+// they request, a loopback network, processes, mounts and a host name, all of which end with the tests.
+// Its root directory is the machine's, overlaid with packages that are only unpacked, never installed,
+// so nothing on the machine is changed or started. It needs root, overlayfs and apt-get.
 package world

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// layer returns a directory with these packages, and with what they need that this machine does
-// not have, unpacked as below a root. It is made once, and kept in the user's cache.
+// layer returns a directory with these packages and those of their dependencies that this machine
+// lacks, unpacked. It is made once and kept in the user's cache.
 func layer(packages []string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -29,13 +29,13 @@ func layer(packages []string) (string, error) {
 	}
 	defer unlock()
 	dir, err := ensure(cache, packages)
-	if err != nil { // the archive no longer has a version that old lists name; apt has fetched new lists
+	if err != nil { // the archive no longer has a version in old lists; apt has now fetched new ones
 		dir, err = ensure(cache, packages)
 	}
 	return dir, err
 }
 
-// ensure makes the layer of the versions that apt names, unless the cache has it.
+// ensure makes the layer with the versions that apt selects, unless it is in the cache.
 func ensure(cache string, packages []string) (string, error) {
 	wanted, err := resolve(packages)
 	if err != nil {
@@ -51,7 +51,7 @@ func ensure(cache string, packages []string) (string, error) {
 	return dir, os.Rename(dir+".new", dir)
 }
 
-// lock keeps two tests from making one layer at a time.
+// lock keeps two tests from making the same layer at once.
 func lock(cache string) (unlock func(), err error) {
 	file, err := os.Create(filepath.Join(cache, "lock"))
 	if err != nil {
@@ -60,7 +60,7 @@ func lock(cache string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 }
 
-// resolve asks apt what it would install, as PACKAGE=VERSION.
+// resolve returns what apt would install, as PACKAGE=VERSION.
 func resolve(packages []string) ([]string, error) {
 	out, err := apt("", append([]string{"-s", "--no-install-recommends", "install"}, packages...)...)
 	if err != nil {
@@ -82,7 +82,7 @@ func unpack(dir string, packages []string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	// Debian's root has links for these, which a directory in an upper layer would hide.
+	// Debian's root has symbolic links for these, which a directory in an upper layer would hide.
 	for _, merged := range []string{"bin", "sbin", "lib", "lib64"} {
 		if err := os.MkdirAll(filepath.Join(dir, "usr", merged), 0o755); err != nil { //nolint:gosec // a root is readable
 			return err
@@ -101,8 +101,8 @@ func unpack(dir string, packages []string) error {
 	return err
 }
 
-// apt asks apt-get, and once more with fresh lists if it did not work: lists that were never
-// fetched, and lists that name versions no longer served, both look like missing packages.
+// apt runs apt-get, and on failure updates the lists and retries once: missing lists, and lists with
+// versions that are no longer served, both look like missing packages.
 func apt(dir string, args ...string) (string, error) {
 	out, first := output(dir, "apt-get", append([]string{"-qq"}, args...)...)
 	if first == nil {

@@ -19,14 +19,14 @@ import (
 const (
 	stageVariable = "MULTILOCK_WORLD_STAGE"
 	dirVariable   = "MULTILOCK_WORLD_DIR"
-	// programs are where the binaries of this checkout are in the world.
+	// programs is the directory of this checkout's binaries in the world.
 	programs = "/usr/local/bin"
-	// marker is a file that only a world has.
+	// marker is a file that exists only in a world.
 	marker = "/run/multilock-world"
 )
 
-// Main runs the tests in a world with these packages. In its PATH are the multilock and
-// multilock-full of this checkout, whose root is the directory source. It returns the exit code.
+// Main runs the tests in a world with these packages, and returns the exit code. multilock and
+// multilock-full, built from the checkout in the directory source, are in PATH.
 func Main(m *testing.M, source string, packages ...string) int {
 	code, err := stage(m, source, packages)
 	if err != nil {
@@ -43,14 +43,14 @@ func stage(m *testing.M, source string, packages []string) (int, error) {
 	case "enter":
 		return enter()
 	}
-	// The tests change what they like in /etc and /usr: never those of the machine.
+	// The tests change /etc and /usr freely: never run them on the machine itself.
 	if _, err := os.Stat(marker); err != nil {
 		return 1, fmt.Errorf("this is no world of its own: %w", err)
 	}
 	return m.Run(), nil
 }
 
-// outside prepares what the world is made of, and starts it.
+// outside prepares the world and starts it.
 func outside(source string, packages []string) (code int, err error) {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		fmt.Println("left out: it needs root and Debian's apt-get, to make a world of its own")
@@ -94,7 +94,8 @@ func build(source, dir string) error {
 	return clitest.Build(filepath.Join(source, "cmd/multilock"), filepath.Join(dir, "multilock-full"))
 }
 
-// goDirs are the directories that a world needs of this one, wherever they are mounted.
+// goDirs returns the directories of this machine that the world needs, even if they are separate
+// mounts.
 func goDirs(source string) ([]string, error) {
 	root, err := filepath.Abs(source)
 	if err != nil {
@@ -108,7 +109,8 @@ func goDirs(source string) ([]string, error) {
 }
 
 func self(stage string, environ []string) *exec.Cmd {
-	// The go command's list of what the tests have read is of another world: no result is cached.
+	// The go command logs which files the tests read, but those are the world's: disable this log, and
+	// with it the caching of results.
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return strings.HasPrefix(arg, "-test.testlogfile") })
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(environ, stageVariable+"="+stage)
@@ -127,8 +129,8 @@ func run(cmd *exec.Cmd) (int, error) {
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// enter is the first process in the world. It makes the root directory, starts the tests, and
-// buries the dead, as the first process of a machine does.
+// enter is the first process in the world. It makes the root directory, starts the tests, and reaps all
+// orphans, as init does.
 func enter() (int, error) {
 	if err := makeRoot(os.Getenv(dirVariable)); err != nil {
 		return 1, err
@@ -140,7 +142,7 @@ func enter() (int, error) {
 	if err := tests.Start(); err != nil {
 		return 1, err
 	}
-	for { // a dead child is the first process's to bury, whoever it was, so os/exec cannot wait here
+	for { // the first process reaps every dead process, so os/exec cannot wait here
 		var status syscall.WaitStatus
 		dead, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
@@ -155,7 +157,7 @@ func enter() (int, error) {
 	}
 }
 
-// makeRoot mounts the root directory of the world in dir, and moves into it.
+// makeRoot mounts the world's root directory in dir and enters it.
 func makeRoot(dir string) error {
 	root, upper := filepath.Join(dir, "root"), filepath.Join(dir, "upper")
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -164,7 +166,7 @@ func makeRoot(dir string) error {
 	if err := fresh(upper, "755"); err != nil {
 		return err
 	}
-	// The packages are copied: overlayfs takes no layer that is below another one.
+	// The packages are copied, because overlayfs rejects a layer that lies below another one.
 	const prepare = `mkdir "$0/work" "$1"; cp -a "$2" "$0/changes"; install -D -t "$0/changes$3" "$4/multilock" "$4/multilock-full"`
 	if _, err := output("", "bash", "-e", "-c", prepare, upper, root, os.Getenv("MULTILOCK_WORLD_LAYER"), programs, dir); err != nil {
 		return err
@@ -188,7 +190,7 @@ func makeRoot(dir string) error {
 	return err
 }
 
-// fill mounts what is below the root directory.
+// fill mounts what belongs below the root directory.
 func fill(root string) error {
 	for path, mode := range map[string]string{"/tmp": "1777", "/run": "755", "/shared": "755"} {
 		if err := fresh(root+path, mode); err != nil {
