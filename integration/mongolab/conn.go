@@ -9,26 +9,25 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// conn is one connection of a client, and the one to the server behind it.
+// conn is a client's connection, and the connection to the server behind it.
 type conn struct {
 	server  *Server
 	client  net.Conn
 	backend net.Conn
 	cancel  context.CancelFunc
-	// requests are the client's messages; it is closed when the client has gone, or
-	// was cut off.
+	// requests are the client's messages. It is closed when the client disconnects or is cut off.
 	requests chan message
-	ended    chan struct{} // closed when nobody waits for requests any more
+	ended    chan struct{} // closed when no requests are read any more
 }
 
-// cut ends the connection to the client, and whatever pauses on its way. A command
-// that the server is just carrying out ends first.
+// cut closes the connection to the client and ends any pause. A command that the server is executing
+// finishes first.
 func (c *conn) cut() {
 	c.cancel()
 	_ = c.client.Close()
 }
 
-// serve passes commands on, one after the other, until the connection ends.
+// serve forwards commands, one at a time, until the connection ends.
 func (c *conn) serve(ctx context.Context) {
 	defer c.cut()
 	defer func() { _ = c.backend.Close() }()
@@ -41,8 +40,8 @@ func (c *conn) serve(ctx context.Context) {
 	}
 }
 
-// receive reads ahead by one message, which is how it notices that the client has
-// gone while its command is still held up.
+// receive reads one message ahead, so it notices that the client has disconnected while the client's
+// command is delayed.
 func (c *conn) receive() {
 	defer close(c.requests)
 	for {
@@ -58,7 +57,7 @@ func (c *conn) receive() {
 	}
 }
 
-// handle deals with one request, and says whether the connection goes on.
+// handle processes one request and reports whether the connection stays open.
 func (c *conn) handle(ctx context.Context, request message) bool {
 	command, err := parseCommand(request)
 	if err != nil {
@@ -77,8 +76,7 @@ func (c *conn) handle(ctx context.Context, request message) bool {
 	return c.answer(x.Command, request, fault, reply)
 }
 
-// obtain has the command carried out, if its fault allows that, and gives the
-// server's reply.
+// obtain executes the command, if its fault allows that, and returns the server's reply.
 func (c *conn) obtain(ctx context.Context, x *Exchange, request message, fault Fault) (bson.Raw, error) {
 	travel := For(c.server.options.Latency / 2)
 	if !travel.end(ctx) || !fault.Before.end(ctx) {
@@ -97,14 +95,13 @@ func (c *conn) obtain(ctx context.Context, x *Exchange, request message, fault F
 	return reply, nil
 }
 
-// answer does what the fault makes of the reply, and says whether the connection
-// goes on.
+// answer sends the reply as the fault dictates, and reports whether the connection stays open.
 func (c *conn) answer(command Command, request message, fault Fault, reply bson.Raw) bool {
 	switch fault.Outcome {
 	case Dropped, Lost, Zombie:
 		return false
 	case Hung, Mute:
-		<-c.requests // until the client has gone
+		<-c.requests // until the client disconnects
 		return false
 	}
 	if request.unanswered() {
@@ -118,7 +115,7 @@ func (c *conn) answer(command Command, request message, fault Fault, reply bson.
 	return err == nil
 }
 
-// reported is the reply that the client gets.
+// reported returns the reply that the client gets.
 func (f Fault) reported(command Command, reply bson.Raw) (bson.Raw, error) {
 	switch f.Outcome {
 	case Refused, Misreported:
@@ -130,12 +127,12 @@ func (f Fault) reported(command Command, reply bson.Raw) (bson.Raw, error) {
 	}
 }
 
-// errUnanswered refuses what the embedded server cannot do one at a time: when it
-// is done is not known.
+// errUnanswered rejects writes without a reply: the proxy cannot execute them one at a time, because it
+// does not know when they are done.
 var errUnanswered = errors.New("a write without acknowledgement (w:0): the embedded server takes none")
 
-// roundTrip sends a request to the server behind the proxy and reads its reply, nil
-// if there is to be none.
+// roundTrip sends a request to the server behind the proxy and returns its reply, nil if the request
+// expects no reply.
 func (c *conn) roundTrip(request message) (bson.Raw, error) {
 	if _, err := c.backend.Write(request); err != nil {
 		return nil, fmt.Errorf("to the server: %w", err)

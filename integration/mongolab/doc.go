@@ -1,31 +1,26 @@
-// Package mongolab is a MongoDB server for tests, and everything that can go
-// wrong between it and its clients.
+// Package mongolab provides a MongoDB server for tests, with everything that can go wrong between it
+// and its clients.
 //
-// A [Server] is a proxy that understands the wire protocol, with a database
-// behind it: FerretDB, which runs inside the test's own process and needs nothing
-// to be installed, or a real mongod that an environment variable names
-// ([ServerVariable]). Each command that passes can be delayed, dropped, refused,
-// or carried out without its client ever learning so; see [Outcome]. Commands are
-// counted and logged, so that tests can say what an operation costs and which
-// commands were really carried out.
+// A [Server] is a proxy that understands the wire protocol, with a database behind it: FerretDB, which
+// runs inside the test's process and needs no installation, or a real mongod named by an environment
+// variable ([ServerVariable]). The proxy can delay, drop or reject each command, or execute it without
+// its client ever learning the result; see [Outcome]. It counts and logs commands, so tests can check
+// what an operation costs and which commands were executed.
 //
-// # What the embedded server is, and is not
+// # Limits of the embedded server
 //
-// FerretDB 1 does not update a document in one step: it reads, then writes, and
-// two clients that both expect an unlocked document both lock it. A lock that is
-// tested against it alone fails, rightly so. The proxy therefore lets one command
-// through at a time, and everything that MongoDB guarantees for a single command on
-// a single document is true again.
+// FerretDB 1 does not update a document atomically: it reads, then writes, so two clients that both
+// expect an unlocked document can both lock it. Tests of a lock would rightly fail on plain FerretDB.
+// The proxy therefore passes one command at a time, which restores everything that MongoDB guarantees
+// for a single command on a single document.
 //
-// Missing are transactions, change streams, TTL indexes, $$NOW and $expr, and any
-// second node: writes are never rolled back, and write and read concerns are
-// accepted without a meaning.
+// FerretDB lacks transactions, change streams, TTL indexes, $$NOW, $expr and additional nodes. Writes
+// are never rolled back, and write and read concerns are accepted but have no effect.
 //
 // # What is imitated
 //
-// With [Options.ReplicaSet] the server says that it is the primary of a replica
-// set, and the driver then repeats writes by itself after an error. The proxy
-// recognises such a repetition by its session and transaction number, and gives
-// the first answer again, as MongoDB does. A failover is imitated by its errors
-// ([NotWritablePrimary] and the like): nothing is lost in it.
+// With [Options.ReplicaSet] the server presents itself as the primary of a replica set, so the driver
+// retries writes after an error. The proxy recognises a retry by its session and transaction number,
+// and returns the first reply again, as MongoDB does. A failover is imitated by its errors
+// ([NotWritablePrimary] and the like); it loses no writes.
 package mongolab

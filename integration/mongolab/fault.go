@@ -8,32 +8,29 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Outcome is what becomes of a command, and of its reply.
+// Outcome is what happens to a command and its reply.
 type Outcome int
 
-// The outcomes.
 const (
-	// Answered: nothing goes wrong.
+	// Answered: no fault.
 	Answered Outcome = iota
-	// Dropped: the connection is closed, and the command is never carried out.
+	// Dropped: the connection is closed, and the command is never executed.
 	Dropped
-	// Lost: the command is carried out, and the connection is closed in place of a
-	// reply.
+	// Lost: the command is executed, and the connection is closed instead of a reply.
 	Lost
-	// Zombie: the connection is closed, and the command is carried out afterwards,
-	// when Before has ended: a packet that was stuck in the network.
+	// Zombie: the connection is closed, and the command is executed after Before has ended, like a
+	// packet that was stuck in the network.
 	Zombie
-	// Hung: the command is never carried out and never answered. The connection
-	// stays open until the client has enough.
+	// Hung: the command is never executed and never answered. The connection stays open until the
+	// client gives up.
 	Hung
-	// Mute: as Hung, but the command is carried out.
+	// Mute: like Hung, but the command is executed.
 	Mute
-	// Refused: the command is not carried out, and the reply is the error Code.
+	// Refused: the command is not executed, and the reply is the error Code.
 	Refused
-	// Misreported: the command is carried out, and the reply is the error Code.
+	// Misreported: the command is executed, and the reply is the error Code.
 	Misreported
-	// Unconfirmed: the command is carried out and answered, and the answer says
-	// writeConcernError Code.
+	// Unconfirmed: the command is executed, and its reply has writeConcernError Code.
 	Unconfirmed
 )
 
@@ -41,7 +38,7 @@ func (o Outcome) String() string {
 	return [...]string{"answered", "dropped", "lost", "zombie", "hung", "mute", "refused", "misreported", "unconfirmed"}[o]
 }
 
-// executes says whether the command reaches the server.
+// executes reports whether the command reaches the server.
 func (o Outcome) executes() bool { return o != Dropped && o != Hung && o != Refused }
 
 // Fault is what happens to one command. The zero value is no fault.
@@ -49,17 +46,16 @@ type Fault struct {
 	Outcome Outcome
 	// Code is the error of Refused, Misreported and Unconfirmed.
 	Code Code
-	// Before holds the command up before it is carried out, After the reply. Other
-	// connections go on meanwhile. What the client does in that time changes nothing
-	// for the command: a real server would not notice, either.
+	// Before delays the execution, After the reply. Other connections are not delayed. A client that
+	// gives up meanwhile does not stop the command: a real server would not notice, either.
 	Before, After Pause
 }
 
-// Pause returns when a command, or its reply, may go on. If ctx ends first, because
-// the server was stopped or the connections were cut, the command does not go on.
+// Pause returns when a command or its reply may continue. If ctx ends first, because the server was
+// stopped or the connections were cut, the command is abandoned.
 type Pause func(ctx context.Context)
 
-// For is a pause of a given length.
+// For returns a pause of this length.
 func For(d time.Duration) Pause {
 	return func(ctx context.Context) {
 		timer := time.NewTimer(d)
@@ -71,7 +67,7 @@ func For(d time.Duration) Pause {
 	}
 }
 
-// Until is a pause until a channel is closed, or gives something.
+// Until returns a pause that lasts until the channel is closed or receives a value.
 func Until(c <-chan struct{}) Pause {
 	return func(ctx context.Context) {
 		select {
@@ -81,7 +77,7 @@ func Until(c <-chan struct{}) Pause {
 	}
 }
 
-// end waits for the end of the pause, and says whether the command goes on.
+// end waits for the end of the pause and reports whether the command may continue.
 func (p Pause) end(ctx context.Context) bool {
 	if p != nil {
 		p(ctx)
@@ -89,11 +85,11 @@ func (p Pause) end(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// Injector decides what happens to a command. It is called by many goroutines, and
-// should leave upkeep alone unless it means the whole server.
+// Injector decides what happens to a command. It is called concurrently. It should not fault upkeep,
+// unless the whole server is meant to fail.
 type Injector func(Command) Fault
 
-// Nth is a fault of the n-th command of a name, from 0.
+// Nth returns a fault of the n-th command with this name, counted from 0.
 func Nth(name string, n int, f Fault) Injector {
 	return func(c Command) Fault {
 		if c.Name == name && c.Nth == n {
@@ -103,7 +99,7 @@ func Nth(name string, n int, f Fault) Injector {
 	}
 }
 
-// Every is a fault of every command of a name.
+// Every returns a fault of every command with this name.
 func Every(name string, f Fault) Injector {
 	return func(c Command) Fault {
 		if c.Name == name && !c.Upkeep {
@@ -113,26 +109,26 @@ func Every(name string, f Fault) Injector {
 	}
 }
 
-// Code is the number of an error of MongoDB. Names and numbers are those of
-// src/mongo/base/error_codes.yml of the server.
+// Code is a MongoDB error code. Names and numbers are from src/mongo/base/error_codes.yml of the
+// server.
 type Code int32
 
-// Errors of a server that stops, that is not the primary or not any more, and of a
-// write that too few nodes have confirmed in time.
+// Errors of a server that is stopping or is not the primary, and of a write that too few nodes
+// confirmed in time.
 const (
-	// WriteConcernFailed is what wtimeout ends with: the write took place, and may
-	// yet be rolled back. Since MongoDB 8.1 it is called WriteConcernTimeout.
+	// WriteConcernFailed is the error after wtimeout: the write took place, and may still be rolled
+	// back. Since MongoDB 8.1 it is called WriteConcernTimeout.
 	WriteConcernFailed Code = 64
-	// ShutdownInProgress: the server is being stopped.
+	// ShutdownInProgress: the server is stopping.
 	ShutdownInProgress Code = 91
-	// PrimarySteppedDown: the primary steps down.
+	// PrimarySteppedDown: the primary is stepping down.
 	PrimarySteppedDown Code = 189
-	// TransactionTooOld: the session has gone on since this write.
+	// TransactionTooOld: the session has made newer writes.
 	TransactionTooOld Code = 225
 	// NotWritablePrimary: the node is a secondary.
 	NotWritablePrimary Code = 10107
-	// InterruptedDueToReplStateChange: the command was ended because the primary
-	// steps down.
+	// InterruptedDueToReplStateChange: the command was interrupted because the primary is stepping
+	// down.
 	InterruptedDueToReplStateChange Code = 11602
 )
 
@@ -151,11 +147,10 @@ func (c Code) String() string {
 	case InterruptedDueToReplStateChange:
 		return "InterruptedDueToReplStateChange"
 	}
-	return fmt.Sprintf("Location%d", int32(c)) // as the server calls what has no name
+	return fmt.Sprintf("Location%d", int32(c)) // the server's notation for codes without a name
 }
 
-// repeatable says whether a server tells the driver to repeat a write that ended
-// with this error.
+// repeatable reports whether a server asks the driver to retry a write that failed with this error.
 func (c Code) repeatable() bool {
 	switch c {
 	case ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedDueToReplStateChange:
@@ -164,7 +159,7 @@ func (c Code) repeatable() bool {
 	return false
 }
 
-// labels are what a server adds to an error of this command.
+// labels returns the error labels that a server adds to a command's error.
 func (c Code) labels(command Command) bson.D {
 	if !c.repeatable() || command.TxnNumber == 0 {
 		return nil
@@ -180,13 +175,13 @@ func (c Code) description() bson.D {
 	}
 }
 
-// refusal is the reply to a command that ended with this error.
+// refusal returns the reply to a command that failed with this error.
 func (c Code) refusal(command Command) (bson.Raw, error) {
 	reply := append(bson.D{{Key: "ok", Value: 0.0}}, c.description()...)
 	return bson.Marshal(append(reply, c.labels(command)...))
 }
 
-// unconfirmed is the reply to a write that took place, but was not confirmed.
+// unconfirmed returns the reply to a write that took place but was not confirmed.
 func (c Code) unconfirmed(command Command, reply bson.Raw) (bson.Raw, error) {
 	var elements bson.D
 	if err := bson.Unmarshal(reply, &elements); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 )
 
-// Each outcome: what the client sees, and whether the document was changed.
+// TestOutcomes checks, for each outcome, what the client sees and whether the document was changed.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	network := func(t *testing.T, err error) { require.True(t, mongo.IsNetworkError(err), "%v", err) }
@@ -64,7 +64,7 @@ func TestOutcomes(t *testing.T) {
 				want = 2
 			}
 			require.Equal(t, want, l.counted("lock"))
-			require.Len(t, l.exchanges("update"), 2, "the driver repeats nothing")
+			require.Len(t, l.exchanges("update"), 2, "the driver does not retry")
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestCommandsAreNumberedAndCounted(t *testing.T) {
 	require.NoError(t, l.count(l.ctx, "lock"))
 	require.NoError(t, l.locks.FindOne(l.ctx, bson.M{"_id": "lock"}).Err())
 	require.NoError(t, l.count(l.ctx, "lock"))
-	require.NoError(t, l.locks.Database().RunCommand(l.ctx, bson.M{"hello": 1}).Err(), "asked for, so no upkeep")
+	require.NoError(t, l.locks.Database().RunCommand(l.ctx, bson.M{"hello": 1}).Err(), "a requested hello is not upkeep")
 
 	since := l.server.Counts().Since(before)
 	require.Equal(t, mongolab.Counts{"update": 2, "find": 1, "hello": 1}, since)
@@ -100,11 +100,10 @@ func TestCommandsAreNumberedAndCounted(t *testing.T) {
 	require.Equal(t, []int{0, 2}, []int{updates[0].N, updates[1].N})
 	require.Equal(t, []int{0, 1}, []int{updates[0].Nth, updates[1].Nth})
 	require.Len(t, updates[0].Session, 32)
-	require.Zero(t, updates[0].TxnNumber, "no replica set, no repetitions")
+	require.Zero(t, updates[0].TxnNumber, "no retries without a replica set")
 }
 
-// Cutting clients off must not let the next command begin while the server still
-// works on the old one.
+// When clients are cut off, the next command must wait until the server has finished the old one.
 func TestCuttingConnectionsLosesNoCount(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, mongolab.Options{})
@@ -116,7 +115,7 @@ func TestCuttingConnectionsLosesNoCount(t *testing.T) {
 		}))
 		var group sync.WaitGroup
 		for range clients {
-			group.Go(func() { _ = l.count(l.ctx, "lock") }) // some are cut off
+			group.Go(func() { _ = l.count(l.ctx, "lock") }) // some clients are cut off
 		}
 		group.Wait()
 	}

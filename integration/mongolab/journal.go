@@ -7,28 +7,27 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Exchange is what became of one command.
+// Exchange is a command and its result.
 type Exchange struct {
 	Command
 	// Outcome is what the Injector decided.
 	Outcome Outcome
-	// Executed says that the server has carried the command out, whether or not the
-	// client knows. It is false as well while the server still works on it.
+	// Executed reports whether the server has executed the command, even if the client does not know.
+	// It is false while the server is still executing it.
 	Executed bool
-	// Repeated says that a write was recognised as one that had been carried out
-	// before, and was not carried out again; see Options.ReplicaSet.
+	// Repeated reports whether the write was recognised as a retry of an executed write, and was not
+	// executed again; see Options.ReplicaSet.
 	Repeated bool
-	// Reply is what the server answered, nil if it did not.
+	// Reply is the server's reply, nil if it sent none.
 	Reply bson.Raw
-	// Err says why the exchange ended without an answer that was not injected.
+	// Err is the reason why the exchange ended without a reply, other than an injected fault.
 	Err error
 }
 
-// Counts are numbers of commands by name. Upkeep is not counted.
+// Counts are the numbers of commands by name. Upkeep is not counted.
 type Counts map[string]int
 
-// Since are the commands that came after earlier counts. Names without any are
-// left out.
+// Since returns the commands added since earlier counts. Names without new commands are omitted.
 func (c Counts) Since(earlier Counts) Counts {
 	later := Counts{}
 	for name, n := range c {
@@ -39,10 +38,10 @@ func (c Counts) Since(earlier Counts) Counts {
 	return later
 }
 
-// logLength bounds what is remembered: a server may run for days.
+// logLength bounds the log, because a server may run for days.
 const logLength = 4096
 
-// journal numbers the commands, asks the Injector, and remembers what came of it.
+// journal numbers the commands, calls the Injector, and logs the results.
 type journal struct {
 	mu     sync.Mutex
 	inject Injector
@@ -54,7 +53,7 @@ type journal struct {
 
 func newJournal() *journal { return &journal{nth: map[string]int{}, counts: Counts{}} }
 
-// begin makes a command known, and decides its fault.
+// begin logs a command and decides its fault.
 func (j *journal) begin(c Command) (*Exchange, Fault) {
 	x, inject := j.enter(c)
 	if inject == nil {
@@ -81,7 +80,7 @@ func (j *journal) enter(c Command) (*Exchange, Injector) {
 	return x, j.inject
 }
 
-// reject makes known that a connection sent what is no command.
+// reject logs that a connection sent an invalid command.
 func (j *journal) reject(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,7 +94,7 @@ func (j *journal) append(x *Exchange) {
 	j.log = append(j.log, x)
 }
 
-// note adds to what is known of an exchange.
+// note updates the log of an exchange.
 func (j *journal) note(x *Exchange, add func(*Exchange)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -114,7 +113,7 @@ func (j *journal) counted() Counts {
 	return maps.Clone(j.counts)
 }
 
-// exchanges are those in the log, as they are now.
+// exchanges returns a copy of the log.
 func (j *journal) exchanges() []Exchange {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 )
 
-// watchdog ends what would otherwise hang for ever. No test depends on it.
+// watchdog stops a test that would otherwise hang. No test depends on its length.
 const watchdog = 2 * time.Minute
 
-// lab is a server, and a client with a collection of its own.
+// lab is a server, and a client with its own collection.
 type lab struct {
 	*testing.T
 	ctx     context.Context //nolint:containedctx // the test's own
@@ -35,8 +35,8 @@ func newLab(t *testing.T, opt mongolab.Options) *lab {
 	return l
 }
 
-// connect is a further client of the same collection. It repeats writes by itself
-// only where that is what is tested, also with a real replica set.
+// connect returns another client's collection. The client retries writes only in tests of retries, even
+// on a real replica set.
 func (l *lab) connect() *mongo.Collection {
 	l.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(l.server.URI()).SetRetryWrites(l.options.ReplicaSet))
@@ -45,20 +45,20 @@ func (l *lab) connect() *mongo.Collection {
 	return client.Database(l.server.Database()).Collection("locks")
 }
 
-// unlocked inserts a document that nobody has locked.
+// unlocked inserts an unlocked document.
 func (l *lab) unlocked(id string) {
 	l.Helper()
 	_, err := l.locks.InsertOne(l.ctx, bson.M{"_id": id, "locked": false, "n": 0})
 	require.NoError(l, err)
 }
 
-// count adds 1 to the document's counter.
+// count increments the document's counter.
 func (l *lab) count(ctx context.Context, id string) error {
 	_, err := l.locks.UpdateOne(ctx, bson.M{"_id": id}, bson.M{"$inc": bson.M{"n": 1}})
 	return err
 }
 
-// counted is what the counter says, without faults.
+// counted ends all faults and returns the counter.
 func (l *lab) counted(id string) int {
 	l.Helper()
 	l.server.Inject(nil)
@@ -67,7 +67,7 @@ func (l *lab) counted(id string) int {
 	return document.N
 }
 
-// exchanges are those of one command.
+// exchanges returns the logged exchanges of one command.
 func (l *lab) exchanges(name string) []mongolab.Exchange {
 	var found []mongolab.Exchange
 	for _, x := range l.server.Log() {
@@ -78,12 +78,12 @@ func (l *lab) exchanges(name string) []mongolab.Exchange {
 	return found
 }
 
-// unfinished are those that the server may still be working on.
+// unfinished returns the exchanges that the server may still be working on.
 func (l *lab) unfinished(name string) []mongolab.Exchange {
 	return slices.DeleteFunc(l.exchanges(name), func(x mongolab.Exchange) bool { return x.Executed || x.Err != nil })
 }
 
-// eventually waits for a condition that is to come true.
+// eventually waits until a condition is true.
 func (l *lab) eventually(condition func() bool) {
 	l.Helper()
 	require.Eventually(l, condition, watchdog, time.Millisecond)

@@ -13,23 +13,27 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Memory is a standalone server in memory, for what holders and contenders of a lock do: find, update
-// and findAndModify, by fields that are equal. It asks whoever plays requests about each of them, and
-// is for one at a time. Memory and a real server answer alike: see TestMemoryAnswersAsServer.
+// Memory is a standalone server in memory for the commands of a lock's holders and contenders: find,
+// update and findAndModify, with filters that compare fields for equality. It calls an Ask for each
+// request, and handles one request at a time. It replies like a real server; see
+// TestMemoryAnswersAsServer.
 type Memory struct {
 	collections map[string][]bson.D
 }
 
-// Played is the database about which it asks: what goes to another the driver has sent by itself.
+// Played is the database whose requests are passed to Ask. The driver sends requests to other databases
+// on its own.
 const Played = "played"
 
-// NewMemory is one without any documents.
+// NewMemory returns a server without documents.
 func NewMemory() *Memory { return &Memory{collections: map[string][]bson.D{}} }
 
-// Ask brings a request about a document to a server, or not: an error is that of the connection.
+// Ask decides about a request for a document: it executes it, or not. Its error is an error of the
+// connection.
 type Ask func(name, about string, changes bool, execute func() error) error
 
-// Serve answers a client until its connection ends. What the driver sends by itself is not asked about.
+// Serve serves a client until its connection ends. Requests that the driver sends on its own are not
+// passed to ask.
 func (m *Memory) Serve(client net.Conn, ask Ask) {
 	defer client.Close()
 	for {
@@ -61,7 +65,7 @@ func (m *Memory) Serve(client net.Conn, ask Ask) {
 	}
 }
 
-// command is the whole document of a request, with the sequences that came beside it.
+// command returns the complete document of a request, including its document sequences.
 func (m message) command() (body bson.D, err error) {
 	raw, err := m.single().document()
 	if err == nil {
@@ -108,7 +112,7 @@ func documentIn(d bson.D, key string) bson.D {
 	return found
 }
 
-// statement is the only one of an update, or the whole of another command.
+// statement returns the single statement of an update command, or the whole of any other command.
 func statement(body bson.D) bson.D {
 	if all, ok := field(body, "updates").(bson.A); ok && len(all) == 1 {
 		one, _ := all[0].(bson.D)
@@ -120,7 +124,7 @@ func statement(body bson.D) bson.D {
 	return body
 }
 
-// about is the document that a request names.
+// about returns the ID of the document that a request names.
 func about(body bson.D) string {
 	id := field(documentIn(statement(body), "filter"), "_id")
 	if id == nil {
@@ -201,7 +205,8 @@ func (m *Memory) findAndModify(name string, s bson.D) bson.D {
 
 var errDuplicate = errors.New("E11000 duplicate key error")
 
-// change changes the document that a statement finds, or inserts it; at is below 0 if there is none.
+// change updates the document that a statement finds, or inserts it. at is negative if there is no such
+// document.
 func (m *Memory) change(name string, s bson.D) (at int, inserted bool, err error) {
 	filter := documentIn(s, "filter")
 	at = m.find(name, filter)
@@ -229,7 +234,7 @@ func (m *Memory) find(name string, filter bson.D) int {
 	})
 }
 
-// Lookup is what a document of a collection has at a path, for checks; nil if nothing.
+// Lookup returns the value at a path of a document, for checks. It is nil if there is no such value.
 func (m *Memory) Lookup(collection, id, path string) any {
 	if at := m.find(collection, bson.D{{Key: "_id", Value: id}}); at >= 0 {
 		return lookup(m.collections[collection][at], path)
@@ -245,7 +250,7 @@ func lookup(d bson.D, path string) any {
 	return field(d, head)
 }
 
-// same compares numbers by what they are, and all else by its bytes.
+// same compares numbers by value, and everything else by its bytes.
 func same(a, b any) bool {
 	if x, ok := whole(a); ok {
 		y, ok := whole(b)
@@ -266,7 +271,7 @@ func whole(v any) (int64, bool) {
 	return 0, false
 }
 
-// changed is a document after an update. The one that was stays as it is.
+// changed returns an updated copy of a document.
 func changed(document, update bson.D) bson.D {
 	for _, operator := range update {
 		fields, _ := operator.Value.(bson.D)

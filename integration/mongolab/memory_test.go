@@ -24,8 +24,7 @@ func (d inMemory) DialContext(context.Context, string, string) (net.Conn, error)
 	return client, nil
 }
 
-// step makes one of the requests that holders and contenders of a lock make, and says what was
-// answered.
+// step makes a random request of a holder or contender, and returns a description of the reply.
 func step(t *testing.T, locks *mongo.Collection, id string, random *rand.Rand) string {
 	token, n := fmt.Sprint("token", random.IntN(2)), int64(random.IntN(3))
 	mine := bson.D{{Key: "_id", Value: id}, {Key: "locked", Value: token}}
@@ -57,7 +56,7 @@ func step(t *testing.T, locks *mongo.Collection, id string, random *rand.Rand) s
 	return shown(t, locks.FindOne(t.Context(), bson.D{{Key: "_id", Value: id}}))
 }
 
-// shown is a document, whatever the order of its fields and its time.
+// shown formats a document independently of its field order and timestamp.
 func shown(t *testing.T, found *mongo.SingleResult) string {
 	var document map[string]any
 	err := found.Decode(&document)
@@ -71,7 +70,7 @@ func shown(t *testing.T, found *mongo.SingleResult) string {
 	return fmt.Sprint(document)
 }
 
-// Random programs are answered alike by the server in memory and by one that others have made.
+// The server in memory and an independent implementation give the same replies to random programs.
 func TestMemoryAnswersAsServer(t *testing.T) {
 	t.Parallel()
 	lab := mongolab.Start(t, mongolab.Options{})

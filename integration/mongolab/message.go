@@ -16,19 +16,19 @@ import (
 
 const (
 	headerLength = 16
-	// flagsOffset is where the flags of an OP_MSG are.
+	// flagsOffset is the offset of the flags of an OP_MSG.
 	flagsOffset = headerLength
-	// maxMessage is maxMessageSizeBytes of mongod, with some room for the header.
+	// maxMessage is mongod's maxMessageSizeBytes, plus room for the header.
 	maxMessage = 48_000_000 + 16<<10
 )
 
-// errTruncated says that a message ends before its content does.
+// errTruncated reports that a message ends before its content does.
 var errTruncated = errors.New("the message is shorter than its content")
 
 // message is one message of the MongoDB wire protocol, byte for byte.
 type message []byte
 
-// readMessage reads the next message. The error is io.EOF if there is none.
+// readMessage reads the next message. At the end of the stream the error is io.EOF.
 func readMessage(r io.Reader) (message, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -52,7 +52,7 @@ func (m message) opcode() wiremessage.OpCode {
 	return wiremessage.OpCode(binary.LittleEndian.Uint32(m[12:]))
 }
 
-// content is what follows the header and, in an OP_MSG, the flags.
+// content returns what follows the header and, in an OP_MSG, the flags.
 func (m message) content() (wiremessage.MsgFlag, []byte, error) {
 	if m.opcode() != wiremessage.OpMsg {
 		return 0, m[headerLength:], nil
@@ -64,14 +64,14 @@ func (m message) content() (wiremessage.MsgFlag, []byte, error) {
 	return flags, content, nil
 }
 
-// unanswered says that the sender expects no reply.
+// unanswered reports whether the sender expects no reply.
 func (m message) unanswered() bool {
 	flags, _, err := m.content()
 	return err == nil && flags&wiremessage.MoreToCome != 0
 }
 
-// single is the message without leave to answer it with more than one reply. The
-// server may make use of that leave and need not, so every client can do without.
+// single clears the flag that permits several replies. A server need not use that permission, so no
+// client depends on it.
 func (m message) single() message {
 	flags, _, err := m.content()
 	if err == nil && flags&wiremessage.ExhaustAllowed != 0 {
@@ -80,7 +80,7 @@ func (m message) single() message {
 	return m
 }
 
-// document is the command or the reply in a message.
+// document returns the command or reply in a message.
 func (m message) document() (bson.Raw, error) {
 	_, content, err := m.content()
 	if err != nil {
@@ -97,8 +97,7 @@ func (m message) document() (bson.Raw, error) {
 	return nil, fmt.Errorf("a message of kind %s: connect without compression", m.opcode())
 }
 
-// readSections finds the document of an OP_MSG among its sections. Sequences of further
-// documents are passed over.
+// readSections returns the body document of an OP_MSG. It skips document sequences.
 func readSections(content []byte) (bson.Raw, error) {
 	for len(content) > 0 {
 		kind, rest, _ := wiremessage.ReadMsgSectionType(content)
@@ -113,7 +112,7 @@ func readSections(content []byte) (bson.Raw, error) {
 	return nil, errTruncated
 }
 
-// replyTo is the message that answers a request with a document.
+// replyTo returns a reply to a request, with this document.
 func replyTo(request message, document bson.Raw) message {
 	if request.opcode() == opQuery {
 		return legacyReply(request, document)
@@ -124,15 +123,15 @@ func replyTo(request message, document bson.Raw) message {
 	return bsoncore.UpdateLength(append(m, document...), start, int32(len(m)+len(document)))
 }
 
-// The messages of old, as which drivers still send their first hello and get it
-// answered: they do not know yet what the server understands.
+// Legacy opcodes. Drivers still use them for the first hello, before they know what the server
+// supports.
 const (
 	opReply wiremessage.OpCode = 1
 	opQuery wiremessage.OpCode = 2004
 )
 
-// readQuery reads an OP_QUERY: flags, the name of a collection and a zero, two
-// numbers, and the document.
+// readQuery reads an OP_QUERY: flags, the collection name and a zero byte, two numbers, and the
+// document.
 func readQuery(content []byte) (bson.Raw, error) {
 	const flags, skipAndReturn = 4, 8
 	if len(content) < flags {
@@ -145,8 +144,8 @@ func readQuery(content []byte) (bson.Raw, error) {
 	return readDocument(rest[skipAndReturn:])
 }
 
-// beforeReply is the length of what precedes the document of an OP_REPLY: flags,
-// the number of a cursor, and where its documents start and how many there are.
+// beforeReply is the length of what precedes the document of an OP_REPLY: flags, cursor ID, position of
+// the first document, number of documents.
 const beforeReply = 4 + 8 + 4 + 4
 
 func readReply(content []byte) (bson.Raw, error) {
@@ -156,7 +155,7 @@ func readReply(content []byte) (bson.Raw, error) {
 	return readDocument(content[beforeReply:])
 }
 
-// readDocument reads the document at the beginning of content.
+// readDocument reads the document at the start of content.
 func readDocument(content []byte) (bson.Raw, error) {
 	document, _, ok := bsoncore.ReadDocument(content)
 	if !ok {
@@ -165,40 +164,39 @@ func readDocument(content []byte) (bson.Raw, error) {
 	return bson.Raw(document), document.Validate()
 }
 
-// legacyReply is the OP_REPLY with one document.
+// legacyReply returns an OP_REPLY with one document.
 func legacyReply(request message, document bson.Raw) message {
 	const awaitCapable = 8
 	length := int32(headerLength + beforeReply + len(document))
 	m := wiremessage.AppendHeader(nil, length, 0, request.requestID(), opReply)
 	m = binary.LittleEndian.AppendUint32(m, awaitCapable)
 	m = binary.LittleEndian.AppendUint64(m, 0) // no cursor
-	m = binary.LittleEndian.AppendUint32(m, 0) // from the first document
+	m = binary.LittleEndian.AppendUint32(m, 0) // first document is number 0
 	m = binary.LittleEndian.AppendUint32(m, 1) // one document
 	return append(m, document...)
 }
 
-// Command is one command of a client, as the proxy received it.
+// Command is a client's command as the proxy received it.
 type Command struct {
-	// N is how many commands came before, on all connections, since the last call of
-	// [Server.Inject]. Upkeep is not counted.
+	// N is the number of earlier commands on all connections since the last call of [Server.Inject].
+	// Upkeep is not counted.
 	N int
-	// Nth is how many commands of this name came before, likewise.
+	// Nth is the number of earlier commands with this name, counted likewise.
 	Nth int
-	// Name is the command's: "update", "insert", "find", "findAndModify", ...
+	// Name is the command's name: "update", "insert", "find", "findAndModify", ...
 	Name string
-	// Session is the client's session (lsid.id, in hexadecimal digits), empty if
-	// there is none.
+	// Session is the client's session (lsid.id, in hexadecimal), empty without a session.
 	Session string
-	// TxnNumber numbers the writes of a session that the driver may repeat; 0 if it
-	// will not repeat this one.
+	// TxnNumber numbers the retryable writes of a session. It is 0 if the driver will not retry this
+	// command.
 	TxnNumber int64
-	// Upkeep says that the driver sent this by itself: the hello that opens a
-	// connection or watches the server, what logs in, what ends sessions. It comes
-	// when the driver likes, and has the numbers -1.
+	// Upkeep reports that the driver sent this command on its own: the hello that opens a connection or
+	// monitors the server, authentication, the end of sessions. Such commands come at any time, and
+	// their numbers are -1.
 	Upkeep bool
 }
 
-// parseCommand reads a command from a request.
+// parseCommand reads a command from a message.
 func parseCommand(m message) (Command, error) {
 	body, err := m.document()
 	if err != nil {
@@ -223,5 +221,5 @@ func isUpkeep(name string) bool {
 	return isHello(name) || name == "saslStart" || name == "saslContinue" || name == "endSessions"
 }
 
-// isHello knows the command by its old names, too.
+// isHello also recognises the old names of the command.
 func isHello(name string) bool { return name == "hello" || strings.EqualFold(name, "isMaster") }

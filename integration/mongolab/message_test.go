@@ -9,13 +9,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// opMsg is an OP_MSG with this content.
+// opMsg returns an OP_MSG with this content.
 func opMsg(content ...byte) []byte {
 	m := wiremessage.AppendHeader(nil, int32(headerLength+4+len(content)), 7, 0, wiremessage.OpMsg)
 	return append(wiremessage.AppendMsgFlags(m, 0), content...)
 }
 
-// Whatever arrives, the proxy refuses it or has read it.
+// The proxy parses or rejects any input.
 func FuzzCommand(f *testing.F) {
 	ping, err := bson.Marshal(bson.D{{Key: "ping", Value: 1}})
 	require.NoError(f, err)

@@ -10,32 +10,29 @@ import (
 	"time"
 )
 
-// Options say which server there is to be. The zero value needs a Dir.
+// Options configure a server. The zero value lacks a Dir.
 type Options struct {
-	// Dir is an existing directory for the data of the embedded server. Start makes
-	// one that ends with the test.
+	// Dir is an existing directory for the embedded server's data. Start creates one and removes it
+	// after the test.
 	Dir string
-	// Server is the URI of a real server that is used in place of the embedded one: a
-	// single host, which is the primary if it belongs to a replica set, and no TLS.
-	// Start takes it from the environment.
+	// Server is the URI of a real server, used instead of the embedded one: a single host, which must
+	// be the primary if it belongs to a replica set, without TLS. Start takes it from the environment.
 	Server string
-	// ReplicaSet makes the embedded server say that it is the primary of a replica
-	// set, and answer writes that a driver repeats as such a one does. A real server
-	// says itself what it is.
+	// ReplicaSet makes the embedded server present itself as the primary of a replica set, and handle a
+	// driver's retried writes like one. It has no effect on a real server.
 	ReplicaSet bool
-	// Latency is how long each command is under way: half of it before it is carried
-	// out, and half before its reply arrives. Other connections go on meanwhile.
+	// Latency is the travel time of each command: half of it before the command is executed, half
+	// before its reply arrives. Other connections are not delayed.
 	Latency time.Duration
-	// Disguised keeps the embedded server from saying that it is FerretDB, to programs
-	// that rightly refuse that one and cannot know of the proxy. A real server says
-	// what it is.
+	// Disguised hides that the embedded server is FerretDB, from programs that rightly reject FerretDB
+	// and cannot know about the proxy. It has no effect on a real server.
 	Disguised bool
 }
 
-// place is the checked form of Options: where the server behind the proxy is.
+// place is the validated form of Options: the location of the server behind the proxy.
 type place struct {
 	dir  string   // of the embedded server
-	real *url.URL // nil for the embedded one
+	real *url.URL // nil for the embedded server
 }
 
 func (o Options) place() (place, error) {
@@ -62,8 +59,8 @@ func (o Options) checkEmbedded() error {
 	return nil
 }
 
-// parseServer checks the URI of a real server. Passwords may be in it, so that no
-// error repeats it.
+// parseServer validates the URI of a real server. Errors do not include the URI, which may contain a
+// password.
 func parseServer(uri string) (*url.URL, error) {
 	real, err := url.Parse(uri)
 	if err != nil || real.Scheme != "mongodb" || real.Hostname() == "" || strings.Contains(real.Host, ",") {

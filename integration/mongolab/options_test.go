@@ -36,8 +36,7 @@ func TestPasswordIsNotRepeated(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-// The URI of the proxy keeps what a real server needs, but its clients go nowhere
-// else.
+// The proxy's URI keeps the options that a real server needs, but sends clients only to the proxy.
 func TestURIOfARealServer(t *testing.T) {
 	s, err := Open(Options{Server: "mongodb://me:secret@db/admin?replicaSet=rs0&authSource=x&compressors=zstd"})
 	require.NoError(t, err)

@@ -4,11 +4,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// setName is the name of the replica set that is imitated.
+// setName is the name of the imitated replica set.
 const setName = "mongolab"
 
-// asPrimary is the reply to a hello, from the primary of a replica set that has
-// one node. From then on the driver repeats writes by itself.
+// asPrimary turns a reply to hello into that of the primary of a replica set with one node. The driver
+// then retries writes.
 func asPrimary(hello bson.Raw, address string) (bson.Raw, error) {
 	var elements bson.D
 	if err := bson.Unmarshal(hello, &elements); err != nil {
@@ -24,20 +24,20 @@ func asPrimary(hello bson.Raw, address string) (bson.Raw, error) {
 	))
 }
 
-// repetitions recognises writes that a driver sends again because it does not know
-// what became of the first one. A server remembers the last write of each session.
+// repetitions recognises a write that a driver retries because it does not know the result of the first
+// attempt. Like a server, it remembers the last write of each session.
 type repetitions struct {
 	sessions map[string]written
 }
 
 type written struct {
 	txnNumber int64
-	reply     bson.Raw // nil if it changed nothing, or is not known to have
+	reply     bson.Raw // nil if the write changed nothing, or is not known to have changed anything
 }
 
 func newRepetitions() *repetitions { return &repetitions{sessions: map[string]written{}} }
 
-// lastWrite is what is known of a session before this write of it.
+// lastWrite returns the last known write of the command's session before this one.
 func (r *repetitions) lastWrite(c Command) written {
 	last := r.sessions[c.Session]
 	if c.TxnNumber > last.txnNumber {
@@ -46,8 +46,8 @@ func (r *repetitions) lastWrite(c Command) written {
 	return last
 }
 
-// remember keeps the reply to a write that was carried out. One that ended in an
-// error changed nothing, and is tried anew if it comes again.
+// remember keeps the reply to an executed write. A write that failed changed nothing, so a retry is
+// executed.
 func (r *repetitions) remember(c Command, reply bson.Raw) {
 	if c.TxnNumber != 0 && succeeded(reply) {
 		r.sessions[c.Session] = written{txnNumber: c.TxnNumber, reply: reply}
@@ -60,8 +60,8 @@ func succeeded(reply bson.Raw) bool {
 	return ok == 1 && err != nil
 }
 
-// executeOnce carries a write out, unless it was before. One that is older than
-// what its session has written since is refused: its client waits no more.
+// executeOnce executes a write unless it was executed before. A write that is older than the last write
+// of its session is rejected, because its client no longer waits for a reply.
 func (s *Server) executeOnce(c *conn, x *Exchange, request message) (bson.Raw, error) {
 	last := s.repetitions.lastWrite(x.Command)
 	switch {

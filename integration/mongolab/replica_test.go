@@ -10,13 +10,13 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 )
 
-// With a replica set the driver repeats a write by itself, and the server carries
-// it out once, whatever happened to the first one.
+// With a replica set the driver retries a write, and the server executes it once, whatever happened to
+// the first attempt.
 func TestDriverRepeatsWrites(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		fault    mongolab.Fault
-		repeated bool // the first one was carried out
+		repeated bool // whether the first attempt was executed
 	}{
 		{mongolab.Fault{Outcome: mongolab.Dropped}, false},
 		{mongolab.Fault{Outcome: mongolab.Lost}, true},
@@ -44,8 +44,7 @@ func TestDriverRepeatsWrites(t *testing.T) {
 	}
 }
 
-// A write that was stuck on its way, and arrives after its session has gone on, is
-// not carried out any more.
+// A delayed write that arrives after newer writes of its session is not executed.
 func TestStuckWriteIsTooOld(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, mongolab.Options{ReplicaSet: true})

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 )
 
-// What is held up when the server stops is not carried out after its restart.
+// Commands that are delayed when the server stops are not executed after its restart.
 func TestStopDropsWhatIsHeldUp(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, mongolab.Options{})
@@ -26,8 +26,8 @@ func TestStopDropsWhatIsHeldUp(t *testing.T) {
 	require.Equal(t, 0, l.counted("lock"))
 }
 
-// A driver that was about to repeat a write when the server stopped repeats it
-// after the restart: real servers remember that on disk.
+// A driver that is about to retry a write when the server stops retries it after the restart. A real
+// server keeps its record of executed writes on disk.
 func TestRepetitionAfterARestart(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, mongolab.Options{ReplicaSet: true})
@@ -43,8 +43,8 @@ func TestRepetitionAfterARestart(t *testing.T) {
 	require.Equal(t, 1, l.counted("lock"))
 }
 
-// A server in the place of a real one: the proxy in front of it knows nothing of it
-// but its URI.
+// The embedded server of another lab stands in for a real one: the proxy in front of it knows only its
+// URI.
 func TestServerOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	there := newLab(t, mongolab.Options{})
@@ -69,5 +69,5 @@ func TestServerOfAnotherProcess(t *testing.T) {
 	}
 	require.Contains(t, names(), here.Database())
 	require.NoError(t, here.Close())
-	require.NotContains(t, names(), here.Database(), "nothing is left on a real server")
+	require.NotContains(t, names(), here.Database(), "the database is dropped from a real server")
 }

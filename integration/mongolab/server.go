@@ -22,7 +22,7 @@ type Server struct {
 	listener net.Listener
 	journal  *journal
 
-	// turn is held while the embedded server carries a command out.
+	// turn is held while the embedded server executes a command.
 	turn        sync.Mutex
 	repetitions *repetitions // guarded by turn
 
@@ -30,13 +30,13 @@ type Server struct {
 	embedded *embedded  // guarded by changing; nil while stopped, and with a real server
 
 	mu      sync.Mutex
-	backend string // where the server behind the proxy is; empty while stopped
+	backend string // address of the server behind the proxy; empty while stopped
 	conns   map[*conn]struct{}
 
 	running sync.WaitGroup
 }
 
-// Open starts a server. Close ends it. Tests use the function Start.
+// Open starts a server, which Close ends. Tests use Start.
 func Open(opt Options) (*Server, error) {
 	place, err := opt.place()
 	if err != nil {
@@ -56,7 +56,7 @@ func Open(opt Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server and all connections. With a real server it drops Database.
+// Close stops the server and closes all connections. On a real server it drops Database.
 func (s *Server) Close() error {
 	s.Stop()
 	err := s.listener.Close()
@@ -67,7 +67,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// URI is how clients connect. It stays the same when the server is restarted.
+// URI is the URI for clients. It stays the same across restarts.
 func (s *Server) URI() string {
 	uri := url.URL{Scheme: "mongodb", Host: s.listener.Addr().String(), Path: "/"}
 	query := url.Values{}
@@ -84,25 +84,24 @@ func (s *Server) URI() string {
 	return uri.String()
 }
 
-// Database is a name that no other Server uses. A real server drops it in the end.
+// Database returns a name that no other Server uses. On a real server, Close drops this database.
 func (s *Server) Database() string { return s.database }
 
-// Real says that a real server is behind the proxy, not the embedded one.
+// Real reports whether a real server is behind the proxy.
 func (s *Server) Real() bool { return s.place.real != nil }
 
-// Inject replaces the Injector, from the next command on, which gets the number 0.
-// That way a test sets up its scene without faults. nil is no faults.
+// Inject sets the Injector from the next command on, which gets number 0. So a test can prepare without
+// faults. nil ends all faults.
 func (s *Server) Inject(inject Injector) { s.journal.setInjector(inject) }
 
-// Counts are the commands since Open, upkeep left out.
+// Counts returns the number of commands since Open, without upkeep.
 func (s *Server) Counts() Counts { return s.journal.counted() }
 
-// Log has the last few thousand commands in the order in which they came, upkeep
-// left out.
+// Log returns the last few thousand commands in order of arrival, without upkeep.
 func (s *Server) Log() []Exchange { return s.journal.exchanges() }
 
-// CutConnections ends all connections, as a network does. A command that is held up
-// is not carried out; one that the server is working on is.
+// CutConnections closes all connections, like a network failure. A delayed command is not executed; a
+// command that the server is executing is.
 func (s *Server) CutConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +110,7 @@ func (s *Server) CutConnections() {
 	}
 }
 
-// accept takes clients in, until the listener is closed.
+// accept accepts clients until the listener is closed.
 func (s *Server) accept() {
 	for {
 		client, err := s.listener.Accept()
@@ -122,8 +121,8 @@ func (s *Server) accept() {
 	}
 }
 
-// serve is the life of a connection. While the server is stopped it is closed at
-// once; the port stays taken, so that nobody else's server gets our clients.
+// serve serves a connection. While the server is stopped, connections are closed at once; the port
+// stays in use, so that no other server gets our clients.
 func (s *Server) serve(client net.Conn) {
 	address := s.address()
 	if address == "" {
@@ -148,8 +147,8 @@ func (s *Server) serve(client net.Conn) {
 	s.forget(c)
 }
 
-// admit makes a connection known, and says whether the server is still the one to
-// which it leads.
+// admit registers a connection, and reports whether the server is still the one that the connection was
+// made to.
 func (s *Server) admit(c *conn, address string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 }
 
-// execute has the server carry a command out: the embedded one, one at a time.
+// execute executes a command, on the embedded server one at a time.
 func (s *Server) execute(c *conn, x *Exchange, request message) (bson.Raw, error) {
 	if s.place.real != nil {
 		return s.forward(c, x, request)

@@ -18,12 +18,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// ServerVariable names the environment variable with the URI of a real server.
+// ServerVariable is the environment variable with the URI of a real server.
 const ServerVariable = "MULTILOCK_TEST_MONGODB_URI"
 
-// Start starts a server that ends with the test: the real one that ServerVariable
-// names, else the embedded one. A test that has to have the embedded one, because
-// of ReplicaSet, is skipped if a real one is named.
+// Start starts a server for the duration of a test: the real one that ServerVariable names, else the
+// embedded one. A test with ReplicaSet needs the embedded server, and is skipped if a real one is
+// named.
 func Start(tb testing.TB, opt Options) *Server {
 	tb.Helper()
 	if opt.Server == "" {
@@ -47,7 +47,7 @@ func Start(tb testing.TB, opt Options) *Server {
 	return s
 }
 
-// dropDatabase removes what a test left on a real server.
+// dropDatabase removes a test's database from a real server.
 func dropDatabase(server *url.URL, name string) (err error) {
 	const patience = 30 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -63,8 +63,7 @@ func dropDatabase(server *url.URL, name string) (err error) {
 	return nil
 }
 
-// creating is held while a FerretDB is made, because that writes to a variable of
-// its package, whatever the configuration is.
+// creating serializes calls of ferretdb.New, which writes to a package variable.
 var creating sync.Mutex
 
 // embedded is a FerretDB in this process.
@@ -74,8 +73,8 @@ type embedded struct {
 	ended   chan struct{}
 }
 
-// embed starts a FerretDB with its data in a directory that exists. Its other mode,
-// in memory, hangs at the first update of a document that is there.
+// embed starts a FerretDB with its data in an existing directory. FerretDB's in-memory mode hangs at
+// the first update of an existing document.
 func embed(dir string) (*embedded, error) {
 	data := url.URL{Scheme: "file", OmitHost: true, Path: dir + "/"}
 	creating.Lock()
@@ -93,9 +92,9 @@ func embed(dir string) (*embedded, error) {
 	e := &embedded{cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(e.ended)
-		_ = db.Run(ctx) // it never says anything
+		_ = db.Run(ctx) // its error is always nil
 	}()
-	uri, err := url.Parse(db.MongoDBURI()) // waits until it listens
+	uri, err := url.Parse(db.MongoDBURI()) // blocks until FerretDB listens
 	if err != nil {
 		e.stop()
 		return nil, fmt.Errorf("the address of FerretDB: %w", err)
@@ -104,13 +103,13 @@ func embed(dir string) (*embedded, error) {
 	return e, nil
 }
 
-// stop ends it. The data stays.
+// stop stops FerretDB. Its data stays.
 func (e *embedded) stop() {
 	e.cancel()
 	<-e.ended
 }
 
-// disguised is the reply to a buildInfo without what says that this is FerretDB.
+// disguised removes the fields that identify FerretDB from a reply to buildInfo.
 func disguised(reply bson.Raw) (bson.Raw, error) {
 	var elements bson.D
 	if err := bson.Unmarshal(reply, &elements); err != nil {
@@ -119,8 +118,8 @@ func disguised(reply bson.Raw) (bson.Raw, error) {
 	return bson.Marshal(slices.DeleteFunc(elements, func(e bson.E) bool { return strings.HasPrefix(e.Key, "ferretdb") }))
 }
 
-// Start makes the server answer again after Stop, with the data that it had and
-// under the same URI. Open has done it once.
+// Start restarts the server after Stop, with its old data and the same URI. Open has already started it
+// once.
 func (s *Server) Start() error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -140,10 +139,10 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop ends all connections, and refuses new ones until Start. Commands that are
-// held up are not carried out. A real server behind the proxy runs on unseen.
+// Stop closes all connections and rejects new ones until Start. Delayed commands are not executed. A
+// real server behind the proxy keeps running.
 //
-// Neither an Injector nor a Pause may wait for it.
+// Neither an Injector nor a Pause may wait for Stop.
 func (s *Server) Stop() {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -156,8 +155,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// dropBackends ends the connections to the server behind the proxy, after the
-// command that the embedded server works on.
+// dropBackends closes the connections to the server behind the proxy, after the embedded server has
+// finished its current command.
 func (s *Server) dropBackends() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
