@@ -16,13 +16,13 @@ import (
 	"github.com/multilock/go/integration/engine"
 )
 
-// HasPooler says whether PgBouncer is installed.
+// HasPooler reports whether PgBouncer is installed.
 func HasPooler() bool {
 	_, err := exec.LookPath("pgbouncer")
 	return err == nil
 }
 
-// Pooler starts PgBouncer before a server, in transaction mode, and returns its address.
+// Pooler starts PgBouncer in front of a server, in transaction mode, and returns its address.
 func (s *Server) Pooler(t testing.TB, connections int) string {
 	t.Helper()
 	dir, address := folder(t), engine.Free(t, engine.OwnHost())

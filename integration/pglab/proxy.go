@@ -14,12 +14,12 @@ import (
 	"github.com/multilock/go/integration/engine"
 )
 
-// Proxy stands before a server. It knows requests, which are all that is sent until an answer is
-// waited for, and not what is in them. Connecting meets no faults, and is counted apart.
+// Proxy stands in front of a server. A request is everything that a client sends before it waits for a
+// reply; the proxy does not look at the content. Connecting meets no faults, and is counted separately.
 type Proxy struct {
 	testing.TB
 	Address string
-	// Latency is how long an answer takes.
+	// Latency delays each reply.
 	Latency time.Duration
 	server  atomic.Value
 
@@ -27,7 +27,7 @@ type Proxy struct {
 	requests, connections atomic.Int64
 }
 
-// NewProxy stands before a server.
+// NewProxy starts a proxy in front of a server.
 func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
 	t.Helper()
 	p := &Proxy{TB: t, Latency: latency}
@@ -51,22 +51,22 @@ func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
 	return p
 }
 
-// Redirect has new connections go to another server.
+// Redirect sends new connections to another server.
 func (p *Proxy) Redirect(server string) { p.server.Store(server) }
 
-// Requests are how many there were until now, Connections how many connections.
+// Requests returns the number of requests so far.
 func (p *Proxy) Requests() int { return int(p.requests.Load()) }
 
-// Connections are how many connections there were until now.
+// Connections returns the number of connections so far.
 func (p *Proxy) Connections() int { return int(p.connections.Load()) }
 
-// begin counts a request, and says what becomes of it.
+// begin counts a request and returns its outcome.
 func (p *Proxy) begin() engine.Outcome {
 	p.requests.Add(1)
 	return p.Begin("")
 }
 
-// link is a connection with both of its ends.
+// link is a client's connection and the proxy's connection to the server.
 type link struct {
 	*Proxy
 	client, server net.Conn
@@ -74,7 +74,7 @@ type link struct {
 	answers        chan message
 }
 
-// message is one of the protocol's, as it is.
+// message is a message of the protocol in encoded form.
 type message struct {
 	kind  byte
 	bytes []byte
@@ -107,8 +107,8 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 }
 
-// greet passes on what a client begins with: a few bytes without a kind. One that only wants a
-// request to be canceled is not answered.
+// greet forwards a client's startup message, which has no type byte. It reports false for a request to
+// cancel a statement, which gets no reply.
 func (l *link) greet(in *bufio.Reader) (begins bool, err error) {
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(in, head); err != nil {
@@ -123,7 +123,6 @@ func (l *link) greet(in *bufio.Reader) (begins bool, err error) {
 	return binary.BigEndian.Uint32(head[4:]) != cancel, err
 }
 
-// read reads one message.
 func read(in *bufio.Reader) (m message, err error) {
 	head := make([]byte, 5)
 	if _, err := io.ReadFull(in, head); err != nil {
@@ -134,7 +133,7 @@ func read(in *bufio.Reader) (m message, err error) {
 	return message{head[0], append(head, body...)}, err
 }
 
-// readRequests gathers what belongs together: all until the client waits for an answer.
+// readRequests collects messages until the client waits for a reply, and treats them as one request.
 func (l *link) readRequests(in *bufio.Reader) {
 	defer close(l.requests)
 	var gathered []byte
@@ -164,9 +163,10 @@ func (l *link) readAnswers() {
 	}
 }
 
-// pass passes both directions on. It reports whether somebody else has the server's end now.
+// pass forwards both directions. It reports whether the connection to the server was taken over by a
+// delayed request.
 func (l *link) pass() (taken bool) {
-	connected := false // until the server is ready for the first time it is about who one is
+	connected := false // before the server's first ReadyForQuery the connection is still authenticating
 	for {
 		select {
 		case m, open := <-l.answers:
@@ -176,7 +176,7 @@ func (l *link) pass() (taken bool) {
 			if !connected {
 				connected = m.kind == ready
 			} else if l.Latency > 0 {
-				time.Sleep(l.Latency / 2) // it tells by itself
+				time.Sleep(l.Latency / 2) // a message that the server sends on its own
 			}
 			if _, err := l.client.Write(m.bytes); err != nil {
 				return false
@@ -197,12 +197,12 @@ func (l *link) pass() (taken bool) {
 	}
 }
 
-// carryOut lets a request meet its fate, and says whether the connection still stands.
+// carryOut applies an outcome to a request. again reports whether the connection is still usable.
 func (l *link) carryOut(request []byte, fate engine.Outcome) (again, taken bool) {
 	switch fate {
 	case engine.Dropped, engine.Denied:
 	case engine.Hung:
-		for range l.requests { // until the client gives it up
+		for range l.requests { // until the client gives up
 		}
 	case engine.Cut:
 		_, _ = l.server.Write(request[:len(request)/2])
@@ -232,7 +232,7 @@ func (l *link) carryOut(request []byte, fate engine.Outcome) (again, taken bool)
 	return false, false
 }
 
-// collect is the answer to a request, with what the server tells by itself meanwhile.
+// collect returns the reply to a request, including asynchronous messages of the server.
 func (l *link) collect() (answer []byte) {
 	for m := range l.answers {
 		answer = append(answer, m.bytes...)

@@ -24,21 +24,21 @@ import (
 	"github.com/multilock/go/integration/engine"
 )
 
-// User owns everything in the servers, and DB is the database of each.
+// User owns everything in the servers. DB is the database of each server.
 const (
 	User = "ada"
 	DB   = "work"
 )
 
-// Options say what a server is like.
+// Options configure a server.
 type Options struct {
-	// Settings are those of postgresql.conf.
+	// Settings are settings of postgresql.conf.
 	Settings map[string]string
-	// Access is pg_hba.conf, "" for one that lets in everybody from this host.
+	// Access is pg_hba.conf, "" for one that trusts all connections from this host.
 	Access string
 }
 
-// Server is a server on the loopback interface, in a directory of its own.
+// Server is a server on the loopback interface, with its own data directory.
 type Server struct {
 	testing.TB
 	Address string
@@ -46,7 +46,7 @@ type Server struct {
 	args    []string
 	cmd     *exec.Cmd
 	input   *os.File
-	pid     int // of the postmaster, 0 if there is none
+	pid     int // of the postmaster, 0 if the server is not running
 }
 
 const (
@@ -54,7 +54,7 @@ const (
 	patience = time.Minute
 )
 
-// Installed says where Debian's package is, "" if it is nowhere.
+// Installed returns the directory of Debian's PostgreSQL binaries, "" if they are not installed.
 var Installed = sync.OnceValue(func() string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) == 0 {
@@ -63,7 +63,6 @@ var Installed = sync.OnceValue(func() string {
 	return filepath.Dir(slices.Max(found))
 })
 
-// Start starts a server.
 func Start(t testing.TB, opt Options) *Server {
 	t.Helper()
 	s := prepare(t)
@@ -72,7 +71,7 @@ func Start(t testing.TB, opt Options) *Server {
 	return s
 }
 
-// furnish gives the server its data, and settings.
+// furnish copies the template's data to the server and applies the options.
 func (s *Server) furnish(opt Options) {
 	s.Helper()
 	copied := asServer("cp", "-a", template(s)+"/.", s.dir)
@@ -84,7 +83,7 @@ func (s *Server) furnish(opt Options) {
 	s.set(opt.Settings)
 }
 
-// prepare is a server without any data.
+// prepare returns a server without data.
 func prepare(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{TB: t, dir: filepath.Join(folder(t), "data"), Address: engine.Free(t, engine.OwnHost())}
@@ -97,17 +96,17 @@ func prepare(t testing.TB) *Server {
 	return s
 }
 
-// set adds settings, in the order of their names.
+// set adds settings, sorted by name.
 func (s *Server) set(settings map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		s.args = append(s.args, "-c", name+"="+settings[name])
 	}
 }
 
-// Set has settings hold from the next start on.
+// Set changes settings from the next start on.
 func (s *Server) Set(settings map[string]string) { s.set(settings) }
 
-// Write writes a file of the server's directory.
+// Write writes a file in the server's directory.
 func (s *Server) Write(name, content string) {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
@@ -115,13 +114,14 @@ func (s *Server) Write(name, content string) {
 	own(s, path)
 }
 
-// File is the path of one.
+// File returns the path of a file in the server's directory.
 func (s *Server) File(name string) string { return filepath.Join(s.dir, name) }
 
-// guarded has a server end with whoever started it, by a signal, when the input ends.
+// guarded runs a server and sends it a signal when standard input closes, so the server ends with the
+// process that started it.
 const guarded = `signal=$1; shift; "$@" & pid=$!; echo $pid; read -r line; kill -$signal $pid 2>/dev/null; wait $pid`
 
-// Begin starts the server, and waits until it answers.
+// Begin starts the server and waits until it answers.
 func (s *Server) Begin() {
 	s.Helper()
 	s.spawn()
@@ -168,7 +168,7 @@ func (s *Server) log() string {
 	return string(text)
 }
 
-// Kill ends the server as a crash would, with all its processes, and End waits for them.
+// Kill ends the server and all its processes like a crash, and waits for them.
 func (s *Server) Kill() {
 	s.Helper()
 	if s.pid == 0 {
@@ -184,7 +184,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// End ends the server, as a crash would, too.
+// End ends the server like a crash, through its guard.
 func (s *Server) End() {
 	if s.pid == 0 {
 		return
@@ -194,7 +194,7 @@ func (s *Server) End() {
 	_ = s.cmd.Wait()
 }
 
-// Pause stops all processes of the server for a while.
+// Pause stops all processes of the server for this long.
 func (s *Server) Pause(pause time.Duration) {
 	s.Helper()
 	processes := append([]int{s.pid}, children(s.pid)...)
@@ -207,7 +207,7 @@ func (s *Server) Pause(pause time.Duration) {
 	}
 }
 
-// children are the processes that one has started.
+// children returns the child processes of a process.
 func children(of int) (pids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -215,7 +215,7 @@ func children(of int) (pids []int) {
 		if err != nil {
 			continue
 		}
-		_, rest, _ := strings.Cut(string(text), ") ") // the name of a program has no such end here
+		_, rest, _ := strings.Cut(string(text), ") ") // no program name here contains ") "
 		fields := strings.Fields(rest)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if parent, _ := strconv.Atoi(fields[1]); parent == of {
@@ -225,10 +225,10 @@ func children(of int) (pids []int) {
 	return pids
 }
 
-// URL is that of a source, or of the driver's, with parameters of which none is about TLS.
+// URL returns a URL for a source or the driver. query must not set TLS parameters.
 func (s *Server) URL(query string) string { return URL(s.Address, query) }
 
-// URL is that of servers at addresses, with commas in between.
+// URL returns a URL for servers at comma-separated addresses.
 func URL(addresses, query string) string {
 	if query != "" {
 		query = "&" + query
@@ -236,7 +236,7 @@ func URL(addresses, query string) string {
 	return "postgres://" + User + "@" + addresses + "/" + DB + "?sslmode=disable" + query
 }
 
-// Connect connects to the server, for looking behind the scenes.
+// Connect connects to the server directly, to inspect its data.
 func (s *Server) Connect() *pgconn.PgConn {
 	s.Helper()
 	conn, err := pgconn.Connect(context.Background(), s.URL(""))
@@ -245,7 +245,7 @@ func (s *Server) Connect() *pgconn.PgConn {
 	return conn
 }
 
-// SQL runs statements, and returns the rows of the last one.
+// SQL runs statements and returns the rows of the last one.
 func (s *Server) SQL(text string) (rows [][]string) {
 	s.Helper()
 	rows, err := Query(s.URL(""), text)
@@ -253,7 +253,7 @@ func (s *Server) SQL(text string) (rows [][]string) {
 	return rows
 }
 
-// Query does so at a URL.
+// Query runs statements at a URL and returns the rows of the last one.
 func Query(url, text string) (rows [][]string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -280,7 +280,7 @@ func ask(ctx context.Context, conn *pgconn.PgConn, text string) (rows [][]string
 	return rows, nil
 }
 
-// Value is the first one of what SQL returns, "" if there is none.
+// Value returns the first column of the first row, "" if there are no rows.
 func (s *Server) Value(text string) string {
 	s.Helper()
 	rows := s.SQL(text)
@@ -290,7 +290,8 @@ func (s *Server) Value(text string) string {
 	return rows[0][0]
 }
 
-// Looker returns Value over connections that it keeps: starting one costs the server more than most questions.
+// Looker returns a function like Value that reuses connections: opening one costs the server more than
+// most queries.
 func (s *Server) Looker() func(text string) string {
 	s.Helper()
 	idle := make(chan *pgconn.PgConn, 8)
@@ -315,7 +316,7 @@ func (s *Server) Looker() func(text string) string {
 	}
 }
 
-// template is a directory of data that servers begin with. It is made once.
+// templates holds the data directory that all servers are copied from. It is created once.
 var templates struct {
 	sync.Once
 	dir string
@@ -349,14 +350,14 @@ func template(t testing.TB) string {
 	return templates.dir
 }
 
-// RemoveTemplate is for the end of all tests of a package.
+// RemoveTemplate cleans up after all tests of a package.
 func RemoveTemplate() {
 	if templates.dir != "" {
 		_ = os.RemoveAll(filepath.Dir(templates.dir))
 	}
 }
 
-// folder is one of the test's own, that the server's user can get at.
+// folder returns a directory of the test that the server's user can access.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "multilock-pg-")
@@ -366,7 +367,7 @@ func folder(t testing.TB) string {
 	return dir
 }
 
-// own gives a file to the server's user: a server does not run as root.
+// own gives a file to the server's user, because PostgreSQL refuses to run as root.
 func own(t testing.TB, path string) {
 	t.Helper()
 	if uid, gid, ok := servers(); ok {
@@ -374,7 +375,7 @@ func own(t testing.TB, path string) {
 	}
 }
 
-// servers is the user for servers; ok is false if it is this one.
+// servers returns the user that runs servers; ok is false if that is the current user.
 func servers() (uid, gid int, ok bool) {
 	if os.Getuid() != 0 {
 		return 0, 0, false
@@ -391,7 +392,7 @@ func servers() (uid, gid int, ok bool) {
 	return uid, gid, true
 }
 
-// asServer prepares a command as that user.
+// asServer prepares a command that runs as the server's user.
 func asServer(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = "/"

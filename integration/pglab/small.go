@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// StartSmall starts a server whose disk is so large, and no larger: a file system of its own, for
-// which the caller has to be root.
+// StartSmall starts a server on a small disk of this size: its own file system, which only root can
+// mount.
 func StartSmall(t testing.TB, mebibytes int) *Server {
 	t.Helper()
 	s := prepare(t)
@@ -22,7 +22,7 @@ func StartSmall(t testing.TB, mebibytes int) *Server {
 	return s
 }
 
-// Fill takes all room that the disk of a small server has left, and Empty gives it back.
+// Fill uses up all free space on a small server's disk. Empty releases it.
 func (s *Server) Fill() {
 	s.Helper()
 	file, err := os.Create(s.File("junk"))
@@ -36,14 +36,14 @@ func (s *Server) Fill() {
 	}
 }
 
-// Empty gives back the room that Fill took.
+// Empty releases the space that Fill took.
 func (s *Server) Empty() {
 	s.Helper()
 	require.NoError(s, os.Remove(s.File("junk")))
 }
 
-// Exhaust uses up the journal of a small server that is full: without room for what it has to write
-// next it ends by itself, and cannot begin again before Empty was called.
+// Exhaust uses up the write-ahead log of a small server that is full. The server then shuts itself
+// down, and cannot start again before Empty.
 func (s *Server) Exhaust() {
 	s.Helper()
 	for err := error(nil); err == nil; {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Standby starts one of a server, which streams what that commits.
+// Standby starts a streaming standby of a server.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby := prepare(t)
@@ -18,7 +18,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 	return standby
 }
 
-// Rebuild has a server that does not run be a standby of another one, with what that has.
+// Rebuild starts a stopped server as a standby of another one, with a fresh copy of its data.
 func (s *Server) Rebuild(of *Server) {
 	s.Helper()
 	require.NoError(s, os.RemoveAll(s.dir))
@@ -33,7 +33,7 @@ func (s *Server) Rebuild(of *Server) {
 	}, patience, 50*time.Millisecond)
 }
 
-// WaitFor has commits wait for any standby, "" for none.
+// WaitFor makes commits wait for these standbys; "" means none.
 func (s *Server) WaitFor(standbys string) {
 	s.Helper()
 	s.SQL("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'")
@@ -46,14 +46,14 @@ func (s *Server) WaitFor(standbys string) {
 	}
 }
 
-// Promote has a standby become a primary.
+// Promote turns a standby into the primary.
 func (s *Server) Promote() {
 	s.Helper()
 	s.SQL("SELECT pg_promote(true, 60)")
 	require.Equal(s, "f", s.Value("SELECT pg_is_in_recovery()"))
 }
 
-// Cut has a primary send nothing more to its standby.
+// Cut stops replication from the primary to its standby.
 func (s *Server) Cut(standby *Server) {
 	s.Helper()
 	standby.SQL("ALTER SYSTEM SET primary_conninfo = ''")
