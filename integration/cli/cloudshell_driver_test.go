@@ -18,10 +18,10 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-// driverDir is what the documentation gives to people who write drivers.
+// driverDir holds the files that the documentation offers to authors of drivers.
 const driverDir = "../../docs/cloudshell"
 
-// driver is a station whose user has the token of a running command, and nothing else.
+// driver returns a station whose user has only the token of a running command.
 func driver(t *testing.T) (*station, *fakecloudshell.Server, *fakecloudshell.Command) {
 	t.Helper()
 	server := newCloudshell(t, fakecloudshell.HTTP)
@@ -33,8 +33,8 @@ func driver(t *testing.T) (*station, *fakecloudshell.Server, *fakecloudshell.Com
 	return s, server, command
 }
 
-// Whoever has no contexts in its environment hands on the token alone; host and
-// reservation are in the URL. No job gets the token.
+// A driver without contexts in its environment passes only the token; the URL has the host and the
+// reservation. Jobs do not get the token.
 func TestCloudshellTokenOfADriver(t *testing.T) {
 	t.Parallel()
 	s, server, command := driver(t)
@@ -53,7 +53,7 @@ func TestCloudshellTokenOfADriver(t *testing.T) {
 	require.Contains(t, got.stderr, "put the token of a running command into "+cloudshell.EnvToken)
 }
 
-// script runs Python code with a driver's context, as CloudShell hands it over.
+// script runs Python code with a driver's context, as CloudShell passes it.
 func (s *station) script(server *fakecloudshell.Server, token, code string) *exec.Cmd {
 	head := fmt.Sprintf(`
 import os, signal, sys
@@ -70,7 +70,7 @@ context = Object(
 	return cmd
 }
 
-// The code that the documentation gives to drivers does what it says.
+// The code that the documentation offers to drivers works as documented.
 func TestCloudshellDriverInPython(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -88,7 +88,7 @@ with sandbox_lock(context, name="PORTS", pause="20ms-100ms"):
     print("working")
 `)).end()
 	require.Equal(t, ended{0, "code 125\nworking\n", ""}, got, "the script would wait for itself")
-	require.NotContains(t, aliases(server), "PORTS", "it was given back")
+	require.NotContains(t, aliases(server), "PORTS", "the lock was released")
 
 	got = s.begin(script(`
 with sandbox_lock(context, pause="20ms-100ms"):
@@ -104,11 +104,11 @@ with sandbox_lock(context, pause="20ms-100ms"):
 `))
 	require.Contains(t, aliases(server), "MUTEX")
 	killed.Kill()
-	s.eventually("the keeper gives it back", func() bool { return !slices.Contains(aliases(server), "MUTEX") })
+	s.eventually("the keeper releases the lock", func() bool { return !slices.Contains(aliases(server), "MUTEX") })
 }
 
-// The package has the model that the program asks for, and becomes an archive by the line
-// that the documentation has.
+// The package contains the model that the program needs, and the command in the documentation builds
+// its archive.
 func TestCloudshellPackage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -159,7 +159,7 @@ type families struct {
 	} `xml:"Models>ResourceModel"`
 }
 
-// must is for what cannot fail in a test that has come so far.
+// must unwraps a value whose error cannot occur at this point of a test.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -167,8 +167,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// doctor says what a killed holder costs, what scripts do, and what run can do on this
-// system. A model without the owner's attribute is unusable.
+// doctor reports what a killed holder costs, how scripts behave, and what run can do on this system. A
+// model without the owner's attribute is unusable.
 func TestDoctorOfCloudshell(t *testing.T) {
 	t.Parallel()
 	s, _ := cloudshellStation(t)
@@ -182,8 +182,8 @@ func TestDoctorOfCloudshell(t *testing.T) {
 	}
 }
 
-// Without the model, or the model's attribute, a lock cannot be had: doctor says what to do, and so
-// does a refused lock.
+// Without the model or its attribute, locks do not work: doctor says what to do, and so does a failed
+// run.
 func TestCloudshellWithoutTheModel(t *testing.T) {
 	t.Parallel()
 	for doctor, model := range map[string]fakecloudshell.Model{

@@ -23,7 +23,7 @@ func aliases(server *fakecloudshell.Server) []string {
 	return names
 }
 
-// Without -n and -g the lock is the one that scripts mean, with alias= another one.
+// Without -n and -g the lock is the one that scripts use; alias= selects another one.
 func TestCloudshellLocksTheMutexOfScripts(t *testing.T) {
 	t.Parallel()
 	s, server := cloudshellStation(t)
@@ -49,7 +49,7 @@ func TestCloudshellLocksTheMutexOfScripts(t *testing.T) {
 	require.Contains(t, got.stderr, `the group is "U" in the URL and "G" in -g or MULTILOCK_GROUP`)
 }
 
-// sourceOf is the source of a station.
+// sourceOf returns the URL of a station's source.
 func sourceOf(s *station) string {
 	for _, entry := range slices.Backward(s.vars) {
 		if url, found := strings.CutPrefix(entry, "MULTILOCK_SOURCE="); found {
@@ -59,9 +59,8 @@ func sourceOf(s *station) string {
 	return ""
 }
 
-// Within a script of CloudShell's the URL is "cloudshell:", and all else comes from
-// the environment. What is printed says which reservation that was, because it may
-// be read elsewhere.
+// In a script of CloudShell the URL is "cloudshell:", and everything else comes from the environment.
+// Output names the reservation, because it may be read elsewhere.
 func TestCloudshellInAScript(t *testing.T) {
 	t.Parallel()
 	server := newCloudshell(t, fakecloudshell.HTTP)
@@ -92,8 +91,8 @@ func TestCloudshellInAScript(t *testing.T) {
 	require.Contains(t, got.stderr, "this is not the environment of a CloudShell script")
 }
 
-// The token of a script ends with the script. What holds a lock then loses it, and
-// nobody is told the token.
+// The token of a script ends with the script. A holder then loses its lock, and the token is never
+// printed.
 func TestCloudshellCommandEnds(t *testing.T) {
 	t.Parallel()
 	server := newCloudshell(t, fakecloudshell.HTTP)
@@ -113,8 +112,8 @@ func TestCloudshellCommandEnds(t *testing.T) {
 	require.Contains(t, got.stderr, "the token ends with the command that got it")
 }
 
-// A connection that others can read is warned of once. A proxy of the environment is not used:
-// it would get the password.
+// There is one warning about an unencrypted connection. A proxy from the environment is not used,
+// because it would get the password.
 func TestCloudshellInClear(t *testing.T) {
 	t.Parallel()
 	server := newCloudshell(t, fakecloudshell.HTTP)
@@ -124,11 +123,11 @@ func TestCloudshellInClear(t *testing.T) {
 	got := s.run("run", "--", "true")
 	require.Equal(t, 125, got.code)
 	require.Equal(t, 1, strings.Count(got.stderr, "warning: nothing is encrypted on the way to quali.invalid"), got.stderr)
-	require.Zero(t, asked.Load(), "the proxy was told the password")
-	require.Equal(t, ended{}, s.with("MULTILOCK_SOURCE="+cloudshellURL(server)).run("run", "--", "true"), "it stays on this host")
+	require.Zero(t, asked.Load(), "the proxy got the password")
+	require.Equal(t, ended{}, s.with("MULTILOCK_SOURCE="+cloudshellURL(server)).run("run", "--", "true"), "no warning on the loopback interface")
 }
 
-// Nothing that is wrong with the server makes a command hang, or tell the password.
+// No fault of the server makes a command hang or print the password.
 func TestCloudshellTroubles(t *testing.T) {
 	t.Parallel()
 	s, server := cloudshellStation(t)
@@ -161,7 +160,7 @@ func TestCloudshellTroubles(t *testing.T) {
 	}
 }
 
-// requireTrouble requires that all kinds of commands say what is wrong.
+// requireTrouble requires that all kinds of commands report the problem.
 func (s *station) requireTrouble(want string) {
 	s.Helper()
 	for _, command := range [][]string{{"run", "--json", "-v", "--", "echo", "never"}, {"status", "--json"}, {"doctor"}, {"doctor", "--json"}} {
@@ -172,7 +171,7 @@ func (s *station) requireTrouble(want string) {
 	}
 }
 
-// The password comes from a file as well, and is nothing for a job.
+// The password can also come from a file, and jobs do not get it.
 func TestCloudshellPasswordIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := cloudshellStation(t)
@@ -182,15 +181,15 @@ func TestCloudshellPasswordIsKept(t *testing.T) {
 	whole := s.with("MULTILOCK_PASSWORD=", "MULTILOCK_SOURCE="+strings.Replace(sourceOf(s), "admin@", "admin:"+escaped+"@", 1))
 	require.Contains(t, whole.must("run", "--", "env"), "MULTILOCK_SOURCE="+sourceOf(s)+"\n")
 
-	// So a job that uses the same source finds the password in the file.
+	// A job that uses the same source finds the password in the file.
 	require.Contains(t, fromFile.must("run", "--", "multilock", "status"), "held")
 	got := s.run("run", "--", "multilock", "status")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "there is no password for the user admin")
 }
 
-// CloudShell has the lock alone. A command that needs more is refused before it does
-// anything; it says what is missing, and what to use instead.
+// CloudShell has only locks. A command that needs more fails before it does anything, and says what is
+// missing and what to use instead.
 func TestCloudshellIsALock(t *testing.T) {
 	t.Parallel()
 	s, server := cloudshellStation(t)
@@ -229,7 +228,7 @@ func TestCloudshellIsALock(t *testing.T) {
 	s.must("run", "-n", "x", "--slots", "2", "--", "true")
 }
 
-// doctor names what is kept and what is missing.
+// doctor reports which guarantees CloudShell gives and which it lacks.
 func TestCloudshellGuarantees(t *testing.T) {
 	t.Parallel()
 	s, _ := cloudshellStation(t)

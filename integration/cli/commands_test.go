@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The sources on servers. CloudShell is a lock alone; the others can do what a directory can.
+// The sources on servers. CloudShell has only locks; the others can do all that a directory can.
 var sources = map[string]func(*testing.T) *station{
 	"cloudshell": func(t *testing.T) *station { s, _ := cloudshellStation(t); return s },
 	"etcd":       etcdStation,
@@ -20,8 +20,8 @@ var sources = map[string]func(*testing.T) *station{
 	"mongodb":    func(t *testing.T) *station { s, _ := mongoStation(t); return s },
 }
 
-// TestCommands tries commands that use much of a source with each of them. What one does
-// with a lock has no other name than what another does: all share one server.
+// TestCommands runs commands that use much of a source, with each source. Each test uses its own lock
+// names, because all tests of a source share one server.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, open := range sources {
@@ -45,7 +45,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Of two one runs, and the other is told of whom it is in the way.
+// One of two runs the job, and the other names the holder.
 func testRun(s *station) {
 	holder := s.hold("-n", "x")
 	got := s.run("run", "-n", "x", "--", "echo", "not to be seen")
@@ -68,7 +68,7 @@ func testRun(s *station) {
 	require.Positive(s, report.Fence)
 }
 
-// The job of acquire's lock is a shell; another command gives it back.
+// The holder of acquire's lock is a shell; another command releases the lock.
 func testAcquire(s *station) {
 	shell := s.holding(s.shell(`token=$(multilock acquire -n x) || exit; echo ready $token; cat`))
 	token := strings.Fields(shell.Out.String())[1]
@@ -88,7 +88,7 @@ func testAcquire(s *station) {
 	require.Equal(s, "free", s.lock("y").State)
 }
 
-// Two that are given the same list run each of its jobs once.
+// Two batches with the same list run each of its jobs once.
 func testBatch(s *station) {
 	log := filepath.Join(s.TempDir(), "ran")
 	var lines []string
@@ -110,7 +110,7 @@ func testBatch(s *station) {
 	s.must("batch", list)
 	after, err := os.ReadFile(log)
 	require.NoError(s, err)
-	require.Equal(s, content, after, "what is done is done")
+	require.Equal(s, content, after, "no job runs again")
 	require.Contains(s, s.must("status"), "12 of 12 jobs done\n")
 }
 
@@ -124,8 +124,8 @@ func testBarrier(s *station) {
 	s.must("wait")
 }
 
-// A healthy server may still be one that is warned of: one without a replica set.
-// finding is one of doctor's.
+// finding is a finding of doctor. A healthy server can still have warnings, such as one about a missing
+// replica set.
 type finding struct{ Subject, Severity, Text string }
 
 func testDoctor(s *station) {
@@ -145,11 +145,11 @@ func testDoctor(s *station) {
 	for _, guarantee := range report.Guarantees {
 		require.NotNil(s, guarantee.Kept, guarantee.Trait)
 	}
-	require.Empty(s, s.locks(), "its own lock was given back")
+	require.Empty(s, s.locks(), "doctor has released its own lock")
 }
 
-// The command that a refusal shows can be pasted anywhere: it has the source and the
-// group in it, and no secret. The password is where it was.
+// The suggested command can be pasted anywhere: it contains the source and the group, and no secret.
+// The password still comes from its usual place.
 func testClearing(s *station) {
 	s.must("acquire", "-n", "x", "--detach", "--ttl", "1h")
 	got := s.run("run", "-n", "x", "--", "true")
@@ -162,8 +162,8 @@ func testClearing(s *station) {
 	require.Equal(s, "free", s.lock("x").State)
 }
 
-// Doctors meet wherever locks live, and give all of them back. That they run on one
-// host is what they warn of.
+// doctor --join works with every source, and releases all its locks. It warns that all participants run
+// on one host.
 func TestDoctorsMeet(t *testing.T) {
 	t.Parallel()
 	for name, open := range sources {
@@ -202,7 +202,7 @@ func TestDoctorsMeet(t *testing.T) {
 	}
 }
 
-// Readers share a lock, and a writer waits for them, wherever it lives.
+// Readers share a lock and a writer waits for them, with every source.
 func testShared(s *station) {
 	one := s.hold("--shared", "-n", "db.shared")
 	two := s.hold("--shared", "-n", "db.shared")

@@ -19,10 +19,10 @@ import (
 	"github.com/multilock/go/integration/pglab"
 )
 
-// period is one in which even a busy machine runs several commands.
+// period is long enough for several commands, even on a busy machine.
 const period = 10 * time.Second
 
-// kitchens are the systems that hosts of a cooking lock can share.
+// kitchens are the places where hosts can share a cooking lock.
 var kitchens = map[string]func(*testing.T) string{
 	"directory": func(t *testing.T) string { return "cook+file://" + t.TempDir() + "?" },
 	"mongodb":   func(t *testing.T) string { return "cook+" + mongoURL(newMongo(t), "locks") + "&" },
@@ -30,15 +30,15 @@ var kitchens = map[string]func(*testing.T) string{
 	"postgres":  func(t *testing.T) string { return "cook+" + pglab.Start(t, pglab.Options{}).URL("schema=locks") + "&" },
 }
 
-// hosts share a kitchen. Each has notes of its own.
+// hosts returns two hosts that share a kitchen. Each has its own notes.
 func hosts(t *testing.T, source string) (a, b *station) {
 	t.Helper()
 	source = fmt.Sprintf("MULTILOCK_SOURCE=%speriod=%s", source, period)
 	return newStation(t, source), newStation(t, source)
 }
 
-// In each period one host works, whatever becomes of it, and another one in the
-// next. In between the lock stays taken.
+// In each period one host runs the job, even if that host fails, and in the next period another host
+// does. In between the lock stays held.
 func TestCookTakesTurns(t *testing.T) {
 	t.Parallel()
 	for name, open := range kitchens {
@@ -54,18 +54,18 @@ func TestCookTakesTurns(t *testing.T) {
 				require.Equal(t, 121, cold.code, cold.stderr)
 				require.Empty(t, cold.stdout)
 				require.Contains(t, cold.stderr, ": echo first (it ")
-				require.NotContains(t, cold.stderr, "clear it with", "nobody can")
+				require.NotContains(t, cold.stderr, "clear it with", "nothing can clear it")
 				require.Equal(t, ended{0, "", ""}, s.run("run", "-n", "x", "-q", "-E", "0", "--", "true"))
 			}
-			// As cron does it: nobody waits, and what a run saw the next one knows.
-			b.eventually("it is the other one's turn", func() bool { return b.run("run", "-q", "-n", "x", "--", "true").code == 0 })
+			// As from cron: no run waits, and each run remembers what earlier ones saw.
+			b.eventually("the other host gets its turn", func() bool { return b.run("run", "-q", "-n", "x", "--", "true").code == 0 })
 			require.Equal(t, "third\n", a.must("run", "-q", "-n", "x", "--wait", "forever", "--", "echo", "third"))
 		})
 	}
 }
 
-// A job has to be gone when its time is over, even one that does not listen; the
-// next one finds it gone.
+// A job is ended when its time is over, even if it ignores signals, and is gone when the next job
+// starts.
 func TestCookEndsTheJob(t *testing.T) {
 	t.Parallel()
 	for name, job := range map[string]string{
@@ -86,16 +86,14 @@ func TestCookEndsTheJob(t *testing.T) {
 	})
 }
 
-// lookForIt says "alone" if the process is gone, or dead and not yet reaped by its
-// new parent.
+// lookForIt prints "alone" if the process is gone, or dead and not yet reaped by its new parent.
 const lookForIt = `case "$(cut -d' ' -f3 /proc/$(cat "$0")/stat 2>/dev/null)" in ''|Z|X) echo alone ;; esac`
 
-// requireAlone requires that nothing is left of one host's job when another host has
-// its turn.
+// requireAlone requires that nothing is left of one host's job when another host gets its turn.
 func requireAlone(t *testing.T, job string, options ...string) ended {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("needs /proc to see what lives")
+		t.Skip("needs /proc to find running processes")
 	}
 	a, b := hosts(t, kitchens["directory"](t))
 	pid := filepath.Join(t.TempDir(), "pid")
@@ -107,7 +105,7 @@ func requireAlone(t *testing.T, job string, options ...string) ended {
 	return got
 }
 
-// A runner that was stopped until others had their turn ends its job when it goes on.
+// A runner that was paused until others had their turn ends its job when it resumes.
 func TestCookRunnerWakesTooLate(t *testing.T) {
 	t.Parallel()
 	a, b := hosts(t, kitchens["directory"](t))
@@ -120,7 +118,7 @@ func TestCookRunnerWakesTooLate(t *testing.T) {
 	require.Contains(t, got.stderr, "its time is over")
 }
 
-// The job knows how much time it has.
+// The job's environment says how much time is left.
 func TestCookTellsTheTime(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+t.TempDir()+"?period=1h40m")
@@ -137,7 +135,7 @@ func TestCookTellsTheTime(t *testing.T) {
 	require.WithinRange(t, time.Unix(until, 0), before.Add(time.Duration(remaining-1)*time.Second), time.Now().Add(atMost*time.Second))
 }
 
-// status says who it is, and until when at the latest.
+// status names the holder and the latest end of its turn.
 func TestCookStatus(t *testing.T) {
 	t.Parallel()
 	for name, open := range kitchens {
@@ -173,7 +171,7 @@ func TestCookStatus(t *testing.T) {
 	}
 }
 
-// What such a lock cannot do is refused with the reason, before anything is done.
+// What a cooking lock cannot do is rejected with the reason, before anything is done.
 func TestCookRefuses(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -232,8 +230,8 @@ func TestCookParameters(t *testing.T) {
 	}
 }
 
-// A relative directory means in a message what it meant in the command, and odd
-// names are names.
+// In messages a relative directory still refers to the command's working directory, and unusual names
+// work.
 func TestCookDirectories(t *testing.T) {
 	t.Parallel()
 	base := filepath.Join(t.TempDir(), "the base's dir")

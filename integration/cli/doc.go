@@ -1,5 +1,4 @@
-// Package cli tests the multilock binary with the sources that need a server: a
-// CloudShell and a MongoDB, on the loopback interface, and with cooking locks. What
-// the sources guarantee is tested in packages of their own, and the command line with
-// a directory in cmd/multilock; here is what only both together can show.
+// Package cli tests the multilock binary with sources on servers, all on the loopback interface, and
+// with cooking locks. The sources' guarantees are tested in their own packages, and the command line
+// with a directory in cmd/multilock; this package tests what only both together can show.
 package cli

@@ -12,8 +12,8 @@ import (
 
 var longBatch = flag.Bool("long", false, "a list of 2,000 jobs on servers that are killed, instead of 60")
 
-// TestEtcdBatch has three runners work through a list while one member of three after the other
-// is killed, the leader among them: each job runs once.
+// TestEtcdBatch has three runners process a list while the three members are killed in turn, including
+// the leader: each job runs once.
 func TestEtcdBatch(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 3)

@@ -13,8 +13,9 @@ import (
 	"github.com/multilock/go/integration/etcdlab"
 )
 
-// TestBesideEtcdctl has a command run under a lock by us and by etcd's own tool, in turns, and then
-// kills who holds it while another one waits: what that costs in requests, and how long it takes.
+// TestBesideEtcdctl runs a command under a lock with multilock and with etcd's own tool in turns, and
+// then kills a holder while another process waits. It measures the requests and the time that this
+// takes.
 func TestBesideEtcdctl(t *testing.T) {
 	etcdctl, err := exec.LookPath("etcdctl")
 	if err != nil {
@@ -43,7 +44,7 @@ func TestBesideEtcdctl(t *testing.T) {
 			require.NoError(t, way("10s", "true").Run(), name)
 			took[name] = append(took[name], time.Since(start))
 			if spent := proxy.Counts().Since(before); asked[name] == nil || spent.All() < asked[name].All() {
-				asked[name] = spent // on a busy machine a command that takes long looks once more
+				asked[name] = spent // on a busy machine a slow command looks once more
 			}
 		}
 	}
@@ -60,6 +61,6 @@ func TestBesideEtcdctl(t *testing.T) {
 		_ = holder.Wait()
 		start := time.Now()
 		require.NoError(t, way("10s", "true").Run(), name)
-		t.Logf("%s: %s until somebody else has the lock of one who was killed, with a ttl of 10s, on the same host", name, time.Since(start).Round(100*time.Millisecond))
+		t.Logf("%s: %s to take over the lock of a killed holder on the same host, with a TTL of 10s", name, time.Since(start).Round(100*time.Millisecond))
 	}
 }

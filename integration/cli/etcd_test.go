@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// What else a user sees of this source.
+// Everything else that a user sees of this source.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	s := etcdStation(t)

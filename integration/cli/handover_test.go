@@ -31,22 +31,23 @@ import (
 
 var measured = flag.Bool("measure", false, "hand-overs: as many as a measurement needs, for several TTLs")
 
-// way is one to have a lock: ours in a place, or another program's. Each call of open is another process's.
+// way is a way to lock: with multilock at a place, or with another program. Each call of open opens it
+// as another process.
 type way struct {
 	open func(t *testing.T, ttl time.Duration) party
-	env  string // of commands that use the place, "" if there are none
+	env  string // for commands that use the place, "" if commands are not measured
 }
 
-// party is one of two who want a lock.
+// party is one of two contenders.
 type party struct {
 	acquire func(context.Context) (release func() error, err error)
-	// vanish has the lock as one who is never heard of again, from now on.
+	// vanish acquires the lock and then never sends another heartbeat.
 	vanish func(context.Context) error
 }
 
-// TestHandOver has a lock go from one to another, as often as it takes to tell how long that is: when
-// it is released, when its holder is killed on the same host, and when he is silent elsewhere. It is
-// measured by scripts/bench-waiting, and otherwise shows that it goes that way at all.
+// TestHandOver measures how long a handover takes: after a release, after the holder was killed on the
+// same host, and after a holder on another host has stopped sending heartbeats. scripts/bench-waiting
+// runs enough rounds for a measurement; otherwise the test only shows that handovers work.
 func TestHandOver(t *testing.T) {
 	for name, open := range ways() {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +84,8 @@ func tell(t *testing.T, name, what string, times []time.Duration) {
 	t.Logf("%-34s %-20s median %9s ms, 90 %% %9s ms, of %d", name, what, at(50), at(90), len(times))
 }
 
-// released measures from just before a release until the one who waits has the lock, and has waited
-// for a random time.
+// released measures the time from just before a release until a waiter, which has waited for a random
+// time, has the lock.
 func (w way) released(t *testing.T, rounds int) (times []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*watchdog)
@@ -114,7 +115,7 @@ func (w way) released(t *testing.T, rounds int) (times []time.Duration) {
 	return times
 }
 
-// silent measures from the last heartbeat of a holder on another host.
+// silent measures the time since the last heartbeat of a holder on another host.
 func (w way) silent(t *testing.T, ttl time.Duration, rounds int) (times []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*watchdog)
@@ -130,7 +131,7 @@ func (w way) silent(t *testing.T, ttl time.Duration, rounds int) (times []time.D
 	return times
 }
 
-// killed measures from the death of a run until the job of the next one has begun.
+// killed measures the time from the death of a run until the next job has begun.
 func killed(t *testing.T, env string, rounds int) (times []time.Duration) {
 	t.Helper()
 	s := newStation(t, env)
@@ -150,12 +151,12 @@ func killed(t *testing.T, env string, rounds int) (times []time.Duration) {
 	return times
 }
 
-// elsewhere is a process of another host.
+// elsewhere returns the identity of a process on another host.
 func elsewhere() process.Identity {
 	return process.Identity{Host: "elsewhere", Boot: "another", Namespace: "pid:[1]", PID: 4711, Start: 1}
 }
 
-// ours is the way of a source; opened opens it as who the identity says.
+// ours returns the way of a multilock source; opened opens the source with a given identity.
 func ours(env string, opened func(t *testing.T, self process.Identity) (multilock.Source, error)) way {
 	return way{env: env, open: func(t *testing.T, ttl time.Duration) party {
 		open := func(self process.Identity) multilock.Source {
@@ -241,7 +242,7 @@ func inDirectory(dir string, told bool) way {
 	})
 }
 
-// untold is a directory whose releases nobody is told of, as on a network filesystem.
+// untold is a directory without notifications of releases, as on a network filesystem.
 type untold struct{ *fslock.Source }
 
 func (u untold) Contend(ctx context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/multilock/go/integration/pglab"
 )
 
-// stored is a place on a server, and all that is stored there.
+// stored is a place on a server, with a dump of everything stored there.
 type stored struct {
 	*station
 	dump func() []string
@@ -97,8 +97,8 @@ func rows(server *pglab.Server) (found []string) {
 	return found
 }
 
-// A command that only looks changes nothing on a server, whatever was there before. That of a
-// directory is TestLooksChangeNothing.
+// Read-only commands change nothing on a server, whatever is stored there. TestLooksChangeNothing is
+// the test for directories.
 func TestLooksChangeNothingOnAServer(t *testing.T) {
 	t.Parallel()
 	for source, open := range storedPlaces() {
@@ -115,7 +115,7 @@ func TestLooksChangeNothingOnAServer(t *testing.T) {
 						"run --once -n x -g G -- true", "run --every 1h -n y -g G -- true", "run --fair -w 1m -n f -g G -- true",
 						"acquire --detach --ttl 1h -n held -g G", "batch -g G " + list,
 					} {
-						s.run(strings.Fields(line)...) // as far as the source can do it
+						s.run(strings.Fields(line)...) // some sources reject some of these
 					}
 				},
 			} {

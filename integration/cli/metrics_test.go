@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What "metrics" prints is read by Prometheus' own parser, whatever the names of jobs are; and
-// promtool finds nothing to complain of, where there is one.
+// Prometheus's own parser reads the output of "metrics", whatever the names of jobs are. promtool, if
+// it is installed, has no complaints.
 func TestPrometheusReadsTheMetrics(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, "MULTILOCK_DIR="+t.TempDir())

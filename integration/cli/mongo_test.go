@@ -25,7 +25,7 @@ func collection(t *testing.T, server *mongolab.Server) *mongo.Collection {
 	return client.Database(server.Database()).Collection("locks")
 }
 
-// Without -g the locks are those of programs that know {_id, locked} and no more.
+// Without -g, multilock shares its locks with programs that use only {_id, locked}.
 func TestMongoSharesWithTheRecipe(t *testing.T) {
 	t.Parallel()
 	s, server := mongoStation(t)
@@ -42,7 +42,7 @@ func TestMongoSharesWithTheRecipe(t *testing.T) {
 	require.True(t, mongo.IsDuplicateKeyError(take()))
 	freed, err := locks.UpdateOne(t.Context(), bson.M{"_id": "nightly", "locked": true}, bson.M{"$set": bson.M{"locked": false}})
 	require.NoError(t, err)
-	require.Zero(t, freed.MatchedCount, "nobody unlocks what he does not hold")
+	require.Zero(t, freed.MatchedCount, "the recipe cannot unlock another holder's lock")
 	require.Zero(t, holder.end().code)
 	require.NoError(t, take())
 	got := s.run("run", "-n", "nightly", "--", "true")
@@ -53,8 +53,8 @@ func TestMongoSharesWithTheRecipe(t *testing.T) {
 	require.NoError(t, locks.FindOne(t.Context(), bson.M{"_id": ".locks/nightly"}).Err())
 }
 
-// Where every host refuses the connection nobody waits for a primary: with the time that
-// an election may take, this test would not come to an end.
+// If every host refuses the connection, multilock does not wait for a primary: waiting for an election
+// would make this test hang.
 func TestMongoRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	place := mongolock.Place{URL: "mongodb://" + deaf(t) + "," + deaf(t) + "/a.b?replicaSet=rs0&serverSelectionTimeoutMS=3600000", Timeout: time.Hour}
@@ -69,8 +69,8 @@ func TestMongoRefusesAtOnce(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// doctor asks for indexes that remove locks; what it would say of one is tested with the
-// source, for the embedded server has none.
+// doctor looks for indexes that would delete locks. The embedded server has no such index, so mongolock
+// tests the finding.
 func TestMongoExpiry(t *testing.T) {
 	t.Parallel()
 	s, _ := mongoStation(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/internal/testkit/names"
 )
 
-// On a server two names are two locks and have two results, too, and one that cannot be
-// there is refused with a reason. MULTILOCK_TEST_NAMES says for how long new ones are drawn.
+// On a server, two names are two locks with two results, and an unusable name is rejected with a
+// reason. MULTILOCK_TEST_NAMES is how long to keep drawing new names.
 func TestNoTwoNamesMeetOnAServer(t *testing.T) {
 	t.Parallel()
 	long, _ := time.ParseDuration(os.Getenv("MULTILOCK_TEST_NAMES"))
@@ -30,7 +30,7 @@ func TestNoTwoNamesMeetOnAServer(t *testing.T) {
 			apart, refused := 0, 0
 			for began, n := time.Now(), 0; n < 4 || time.Since(began) < long; n++ {
 				a, b := names.Pair(r)
-				a, b = fmt.Sprintf("%d.%s", n, a), fmt.Sprintf("%d.%s", n, b) // none comes twice
+				a, b = fmt.Sprintf("%d.%s", n, a), fmt.Sprintf("%d.%s", n, b) // each name is new
 				if s.keepsApart(a, b) {
 					apart++
 				} else {
@@ -45,7 +45,7 @@ func TestNoTwoNamesMeetOnAServer(t *testing.T) {
 	}
 }
 
-// keepsApart holds one name, and takes the other.
+// keepsApart holds the lock of one name and acquires the other.
 func (s *station) keepsApart(a, b string) bool {
 	s.Helper()
 	for _, name := range []string{a, b} {

@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/integration/pglab"
 )
 
-// TestPostgresBatch has three runners work through a list while the server is killed and started
-// again: each job runs once.
+// TestPostgresBatch has three runners process a list while the server is repeatedly killed and
+// restarted: each job runs once.
 func TestPostgresBatch(t *testing.T) {
 	t.Parallel()
 	server := pglab.Start(t, pglab.Options{})
@@ -23,8 +23,8 @@ func TestPostgresBatch(t *testing.T) {
 	require.Equal(t, "0", server.Value("SELECT count(*) FROM locks.entry WHERE key LIKE 'lock/%'"), "no lock is left")
 }
 
-// TestPostgresBatchFullDisk does so while the server's disk is full again and again, and every other time so full that the
-// server ends: who runs a list says it, and goes on once there is room.
+// TestPostgresBatchFullDisk fills the server's disk repeatedly instead, every other time until the
+// server shuts down. Runners report this, and continue once there is room.
 func TestPostgresBatchFullDisk(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

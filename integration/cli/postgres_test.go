@@ -11,14 +11,14 @@ import (
 	"github.com/multilock/go/integration/pglab"
 )
 
-// What else a user sees of this source.
+// Everything else that a user sees of this source.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	s := postgresStation(t)
 	holder := s.hold("-n", "x", "-g", "night")
 	require.Contains(t, s.must("status", "-g", "night"), "x")
 	require.Contains(t, s.must("report", "-g", "night", "-o", "-"), "<html")
-	s.eventually("it is written beside the job", func() bool { return strings.Contains(s.must("history", "-g", "night"), "acquired") })
+	s.eventually("the history is written in the background", func() bool { return strings.Contains(s.must("history", "-g", "night"), "acquired") })
 	require.Zero(t, holder.end().code)
 	require.Equal(t, "ran\n", s.must("run", "--fair", "--wait", "1m", "-n", "x", "-g", "night", "--", "echo", "ran"))
 	require.Equal(t, "ran\n", s.must("run", "--slots", "2", "--wait", "1m", "-n", "y", "-g", "night", "--", "echo", "ran"))
@@ -60,7 +60,7 @@ func TestPostgresTroubles(t *testing.T) {
 	}
 }
 
-// TestPostgresGrants: what a refusal says to run is enough for who was refused.
+// TestPostgresGrants: the statements suggested after a permission error are sufficient.
 func TestPostgresGrants(t *testing.T) {
 	t.Parallel()
 	access := "host all ada 127.0.0.0/8 trust\nhost all all 127.0.0.0/8 scram-sha-256\n"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A list on a server is claimed in chunks, as on a filesystem, and each command finds its jobs there.
+// As on a filesystem, a list on a server is claimed in chunks, and every command finds its jobs.
 func TestListsOnServers(t *testing.T) {
 	t.Parallel()
 	for name, station := range map[string]func(*testing.T) *station{

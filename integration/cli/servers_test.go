@@ -21,7 +21,7 @@ import (
 
 const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
 
-// quick keeps waiters from waiting as long as is good for a real server.
+// quick makes waiters ask more often than is good for a real server.
 const quick = "&pause=20ms-100ms"
 
 func newCloudshell(t *testing.T, scheme fakecloudshell.Scheme) *fakecloudshell.Server {
@@ -29,8 +29,8 @@ func newCloudshell(t *testing.T, scheme fakecloudshell.Scheme) *fakecloudshell.S
 	return newCloudshellWith(t, fakecloudshell.Options{Scheme: scheme})
 }
 
-// newCloudshellWith is a server with one user and one reservation, and a model with
-// owners if the options name none.
+// newCloudshellWith starts a server with one user, one reservation and, unless opt has models, a model
+// with owners.
 func newCloudshellWith(t *testing.T, opt fakecloudshell.Options) *fakecloudshell.Server {
 	t.Helper()
 	opt.Users = []fakecloudshell.User{{Name: "admin", Password: password, Admin: true}}
@@ -49,7 +49,8 @@ func cloudshellURL(server *fakecloudshell.Server) string {
 	return text
 }
 
-// startProxy is a proxy on the way to a server, wherever the request is to go. It counts.
+// startProxy starts a counting proxy that forwards every request to one server, whatever its
+// destination.
 func startProxy(t *testing.T, server string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -62,7 +63,7 @@ func startProxy(t *testing.T, server string) (url string, asked *atomic.Int64) {
 	return proxy.URL, asked
 }
 
-// cloudshellStation is hosts that share a reservation over HTTPS.
+// cloudshellStation is a station of hosts that share a reservation over HTTPS.
 func cloudshellStation(t *testing.T) (*station, *fakecloudshell.Server) {
 	t.Helper()
 	server := newCloudshell(t, fakecloudshell.HTTPS)
@@ -72,13 +73,13 @@ func cloudshellStation(t *testing.T) (*station, *fakecloudshell.Server) {
 	return newStation(t, "MULTILOCK_SOURCE="+source, "MULTILOCK_PASSWORD="+password), server
 }
 
-// newMongo is a server that a program without an option for tests takes for MongoDB.
+// newMongo starts a server that programs take for MongoDB.
 func newMongo(t *testing.T) *mongolab.Server {
 	t.Helper()
 	return mongolab.Start(t, mongolab.Options{Disguised: true})
 }
 
-// mongoURL is that of a collection.
+// mongoURL returns the URL of a collection.
 func mongoURL(server *mongolab.Server, collection string) string {
 	head, query, _ := strings.Cut(server.URI(), "/?")
 	return fmt.Sprintf("%s/%s.%s?%s", head, server.Database(), collection, query)
@@ -90,19 +91,19 @@ func mongoStation(t *testing.T) (*station, *mongolab.Server) {
 	return newStation(t, "MULTILOCK_SOURCE="+mongoURL(server, "locks")), server
 }
 
-// etcdStation is hosts that share a prefix in etcd.
+// etcdStation is a station of hosts that share a prefix in etcd.
 func etcdStation(t *testing.T) *station {
 	t.Helper()
 	return newStation(t, "MULTILOCK_SOURCE="+etcdlab.Start(t, 1).URL("locks"))
 }
 
-// postgresStation is hosts that share a schema in PostgreSQL.
+// postgresStation is a station of hosts that share a schema in PostgreSQL.
 func postgresStation(t *testing.T) *station {
 	t.Helper()
 	return newStation(t, "MULTILOCK_SOURCE="+pglab.Start(t, pglab.Options{}).URL("schema=locks"))
 }
 
-// deaf is an address where nobody listens.
+// deaf returns an address where nothing listens.
 func deaf(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,22 +18,22 @@ import (
 
 const (
 	watchdog = clitest.Watchdog
-	// poll is the pause between two looks at what a test waits for.
+	// poll is the pause between two checks of a condition.
 	poll = 20 * time.Millisecond
 )
 
-// password is that of all servers, and escaped what it is in a URL. No part of it is
-// to be seen anywhere.
+// password is the password of all servers, and escaped is its form in a URL. No part of it may be
+// printed anywhere.
 const (
 	password = "s3cret/and@long"
 	escaped  = "s3cret%2Fand%40long"
 )
 
-// station is an environment in which commands are run: a place, a password.
+// station is an environment for commands: a place and a password.
 type station struct {
 	*testing.T
 	vars    []string
-	secrets []string // what no command may print
+	secrets []string // must not appear in any output
 }
 
 func newStation(t *testing.T, vars ...string) *station {
@@ -42,30 +42,30 @@ func newStation(t *testing.T, vars ...string) *station {
 	return &station{t, vars, []string{"s3cret"}}
 }
 
-// with is the station with more variables, of which the last of a name counts.
+// with returns the station with more variables. The last one of a name wins.
 func (s *station) with(vars ...string) *station {
 	return &station{s.T, slices.Concat(s.vars, vars), s.secrets}
 }
 
-// ended is how a command ended.
+// ended is the result of a command.
 type ended struct {
 	code           int
 	stdout, stderr string
 }
 
-// command prepares the binary, in an environment without any other variable of ours.
+// command prepares the binary, without any other variable of multilock in its environment.
 func (s *station) command(args ...string) *exec.Cmd {
 	s.Helper()
 	return clitest.Command(s, s.vars, args...)
 }
 
-// shell prepares a shell that finds the binary.
+// shell prepares a shell that has the binary in its PATH.
 func (s *station) shell(script string) *exec.Cmd {
 	s.Helper()
 	return clitest.Shell(s, s.command(), "sh", script)
 }
 
-// run runs the binary to its end.
+// run runs the binary until it exits.
 func (s *station) run(args ...string) ended {
 	s.Helper()
 	return s.begin(s.command(args...)).end()
@@ -90,7 +90,7 @@ func (s *station) begin(cmd *exec.Cmd) *running {
 	return &running{s, clitest.Start(s, cmd)}
 }
 
-// hold starts a run whose job runs when hold returns.
+// hold starts a run, and returns when its job runs.
 func (s *station) hold(options ...string) *running {
 	s.Helper()
 	return s.holding(s.command(slices.Concat([]string{"run"}, options, []string{"--"}, clitest.WaitingJob())...))
@@ -103,14 +103,14 @@ func (s *station) holding(cmd *exec.Cmd) *running {
 	return r
 }
 
-// end closes the standard input and waits for the end.
+// end closes the standard input and waits for the command to exit.
 func (r *running) end() ended {
 	r.Helper()
 	_ = r.In.Close()
 	return r.wait()
 }
 
-// wait waits for the end. No secret is in what the command has said.
+// wait waits for the command to exit. Its output must not contain a secret.
 func (r *running) wait() ended {
 	r.Helper()
 	r.Wait()
@@ -121,11 +121,11 @@ func (r *running) wait() ended {
 	return got
 }
 
-// locks are those that status shows.
+// locks returns the locks that status lists.
 func (s *station) locks(args ...string) []clitest.Lock {
 	s.Helper()
 	got := s.run(append([]string{"status", "--json"}, args...)...)
-	require.Contains(s, []int{0, 121}, got.code, got.stderr) // 121: one that was named is held
+	require.Contains(s, []int{0, 121}, got.code, got.stderr) // 121: a named lock is held
 	return clitest.Locks(s, got.stdout)
 }
 
@@ -136,13 +136,13 @@ func (s *station) lock(name string) clitest.Lock {
 	return found[0]
 }
 
-// eventually waits for what comes in its own time.
+// eventually waits until a condition is true.
 func (s *station) eventually(what string, condition func() bool) {
 	s.Helper()
 	require.Eventually(s, condition, watchdog, poll, what)
 }
 
-// write writes a file of the test's own, and returns its path.
+// write writes a temporary file and returns its path.
 func (s *station) write(content string) string {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "file")

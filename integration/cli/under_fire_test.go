@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batchUnderFire has three runners, with so many slots each, work through a list while something happens to the servers again
-// and again, for so long after the one before was over: each job ends once, and none begins after that. With -long there are
-// 2,000 jobs.
+// batchUnderFire has three runners, with this many slots each, process a list while strike repeatedly
+// breaks the servers, each time a pause of pace after the previous strike has ended: each job ends
+// once, and none starts again after that. With -long there are 2,000 jobs.
 func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Duration)) {
 	s.Helper()
 	jobs, lasts, pace := 60, 0.3, 2*time.Second
@@ -37,13 +37,13 @@ func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Dura
 			select {
 			case <-over:
 				return
-			case <-time.After(pace): // a server that begins slowly has that time, too, before the next strike
+			case <-time.After(pace): // a server that is slow to start has this long before the next strike, too
 			}
 			strike(strikes, pace)
 			strikes++
 		}
 	}()
-	require.Eventually(s, func() bool { return strings.Count(read(s, ran), "end") >= jobs }, 30*time.Minute, time.Second, "the list is worked through")
+	require.Eventually(s, func() bool { return strings.Count(read(s, ran), "end") >= jobs }, 30*time.Minute, time.Second, "all jobs have ended")
 	for _, r := range runners {
 		got := r.end()
 		require.Zero(s, got.code, "%s%s", got.stdout, got.stderr)
@@ -54,7 +54,8 @@ func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Dura
 	s.Logf("%d jobs in %s, with %d attempts, and a server killed %d times", jobs, time.Since(start).Round(time.Second), begun, strikes)
 }
 
-// checkRuns requires of what jobs have noted that each ended once, and did not begin after that.
+// checkRuns reads the jobs' log and requires that each job ended once, and did not start again after
+// that.
 func (s *station) checkRuns(ran string, jobs int) (begun int) {
 	s.Helper()
 	ends := map[string]int{}
@@ -71,7 +72,7 @@ func (s *station) checkRuns(ran string, jobs int) (begun int) {
 	return begun
 }
 
-// read is what is in a file, nothing if it is not there.
+// read returns the content of a file, "" if there is no such file.
 func read(s *station, path string) string {
 	text, err := os.ReadFile(path)
 	if !os.IsNotExist(err) {
