@@ -18,7 +18,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A session that has ended is replaced once, whichever way the server says so.
+// A session that has ended is replaced once, whichever way the server reports it.
 func TestSessionThatEnds(t *testing.T) {
 	for _, dead118 := range []bool{false, true} {
 		opt := serverOptions()
@@ -33,7 +33,7 @@ func TestSessionThatEnds(t *testing.T) {
 	}
 }
 
-// The token of a command ends with it; that is said, and nobody tries again and again.
+// The token of a command ends with the command. The error says so, and the client does not retry.
 func TestCommandThatEnds(t *testing.T) {
 	l := newLab(t, serverOptions())
 	command, err := l.server.RunCommand("admin")
@@ -59,7 +59,7 @@ func TestHTTPS(t *testing.T) {
 	opt.Scheme = fakecloudshell.HTTPS
 	l := newLab(t, opt)
 	_, err := multilock.TryAcquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
-	require.ErrorContains(t, err, "certificate", "it is verified unless told otherwise")
+	require.ErrorContains(t, err, "certificate", "verified by default")
 	require.ErrorContains(t, err, "cafile=FILE")
 	require.NotErrorIs(t, err, multilock.ErrUnsure)
 
@@ -78,7 +78,7 @@ func TestHTTPS(t *testing.T) {
 	release(t, try(t, l.openWith(t, bad), "MUTEX", multilock.Options{}))
 }
 
-// A server without TLS gets no password unless http is asked for, and what to do is said.
+// The password is not sent without TLS unless the user asks for http. The error says what to do.
 func TestHTTPIsAskedFor(t *testing.T) {
 	l := newLab(t, serverOptions())
 	l.opt.Scheme = ""
@@ -88,7 +88,7 @@ func TestHTTPIsAskedFor(t *testing.T) {
 	require.Zero(t, l.server.Count(fakecloudshell.Logon))
 }
 
-// What does not answer as CloudShell does is an error, and never a free lock.
+// A server that does not answer like CloudShell is an error, never a free lock.
 func TestOtherServers(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -117,7 +117,7 @@ func TestOtherServers(t *testing.T) {
 	require.Zero(t, elsewhere.Load(), "nothing is sent to where a redirect points")
 }
 
-// A server that takes a request and does not answer costs the limit of time, and no more.
+// A server that never answers costs one timeout, and no more.
 func TestServerThatHangs(t *testing.T) {
 	l := newLab(t, serverOptions())
 	l.opt.Timeout = 50 * time.Millisecond
@@ -127,7 +127,7 @@ func TestServerThatHangs(t *testing.T) {
 	l.server.Inject(nil)
 }
 
-// Without a server's clock, silence is what a waiter has seen himself.
+// Without the server's clock, a holder counts as silent only for as long as a waiter has observed it.
 func TestDeadHolderWithoutTheServersClock(t *testing.T) {
 	t.Parallel()
 	opt := serverOptions()

@@ -15,9 +15,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What happens between a breaker's listing and its step, each time that it tries.
+// These tests interfere between a breaker's listing and its step, at each of its attempts.
 
-// atSteps does something just before each step of a breaker, until that says false.
+// atSteps runs do just before each step of a breaker, until do returns false.
 func atSteps(l *lab, do func() bool) {
 	var over atomic.Bool
 	l.server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {
@@ -28,7 +28,7 @@ func atSteps(l *lab, do func() bool) {
 	})
 }
 
-// lease is a lock that is renewed by nobody else than the test.
+// lease acquires a lock that only the test renews.
 func lease(t *testing.T, l *lab, claim source.Claim) source.Lease {
 	t.Helper()
 	c, err := l.open(t).Contend(t.Context(), "MUTEX", claim, multilock.StalePolicy{})
@@ -38,10 +38,10 @@ func lease(t *testing.T, l *lab, claim source.Claim) source.Lease {
 	return lease
 }
 
-// hourly does not expire in a test.
+// hourly returns a claim that does not expire during a test.
 func hourly() source.Claim { return source.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
 
-// A heartbeat does not make another holder: a release with the token and a forced break succeed.
+// A heartbeat does not change the holder: a release with the token and a forced break still succeed.
 func TestHeartbeatsDoNotStopForce(t *testing.T) {
 	for name, force := range map[string]func(token string) multilock.BreakOptions{
 		"release with the token": func(token string) multilock.BreakOptions { return multilock.BreakOptions{Token: token, Alive: true} },
@@ -59,14 +59,15 @@ func TestHeartbeatsDoNotStopForce(t *testing.T) {
 			_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", force(holder.Record().Token))
 			require.NoError(t, err)
 			require.Equal(t, 8, signs)
-			require.Len(t, l.aliases(), 1, "nothing is left but the register")
+			require.Len(t, l.aliases(), 1, "only the register is left")
 			require.ErrorIs(t, holder.Renew(t.Context()), multilock.ErrLost)
 			release(t, try(t, l.open(t), "MUTEX", multilock.Options{}))
 		})
 	}
 }
 
-// A breaker gives up when its context ends, even if heartbeats come faster than it can break the lock.
+// A breaker gives up when its context ends, even if heartbeats arrive faster than it can break the
+// lock.
 func TestForceEndsWithItsContext(t *testing.T) {
 	l := newLab(t, serverOptions())
 	holder := lease(t, l, hourly())
@@ -85,7 +86,7 @@ func TestForceEndsWithItsContext(t *testing.T) {
 	require.NoError(t, holder.Release(t.Context()))
 }
 
-// Who was taken for dead and shows life at the last moment keeps its lock.
+// A holder that was taken for dead and sends a heartbeat at the last moment keeps its lock.
 func TestAHeartbeatStopsABreak(t *testing.T) {
 	l := newLab(t, serverOptions())
 	dead, err := process.Self()
@@ -102,12 +103,12 @@ func TestAHeartbeatStopsABreak(t *testing.T) {
 	})
 	_, err = multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.BreakOptions{})
 	require.ErrorIs(t, err, multilock.ErrHeld)
-	require.Equal(t, 1, signs, "it is not tried again")
+	require.Equal(t, 1, signs, "there is no second attempt")
 	require.NoError(t, holder.Renew(t.Context()))
 	require.NoError(t, holder.Release(t.Context()))
 }
 
-// A lock that passed on just then is another one: force does not follow it.
+// A lock that has just passed to another holder is another lock: force does not follow it.
 func TestForceDoesNotReachTheNextHolder(t *testing.T) {
 	l := newLab(t, serverOptions())
 	holder := lease(t, l, hourly())
@@ -124,7 +125,8 @@ func TestForceDoesNotReachTheNextHolder(t *testing.T) {
 	require.NoError(t, next.Release(t.Context()))
 }
 
-// A lost answer to the step, and a heartbeat instead of it: the step is made again.
+// A heartbeat comes just before the first step, whose request or reply is lost: the breaker repeats the
+// step.
 func TestForceThroughLostRequests(t *testing.T) {
 	for name, fault := range map[string]fakecloudshell.Fault{
 		"answer lost": {Reply: fakecloudshell.Dropped}, "request lost": {Execute: fakecloudshell.Never, Reply: fakecloudshell.Dropped},

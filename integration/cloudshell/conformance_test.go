@@ -23,8 +23,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What every lock source guarantees, on servers that differ in what nobody knows
-// about the real one.
+// Every policy must pass: policies differ where the real server's behavior is unknown.
 func TestConformance(t *testing.T) {
 	for name, policy := range policies() {
 		t.Run(name, func(t *testing.T) {
@@ -36,14 +35,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// In a group all aliases begin with its name.
+// In a group, all aliases begin with the group's name.
 func TestConformanceOfAGroup(t *testing.T) {
 	t.Parallel()
 	locktest.Run(t, fixture(serverOptions(), "night [run].1"))
 }
 
-// A server at a real distance takes a second for each request: whatever was read is
-// old, and a holder may have sent a heartbeat since. With -short it takes less.
+// A distant server takes a second per request, so everything that was read is old, and a holder may
+// have sent a heartbeat since. With -short it takes less.
 func TestConformanceFarAway(t *testing.T) {
 	t.Parallel()
 	opt := serverOptions()
@@ -79,8 +78,8 @@ func fixture(opt fakecloudshell.Options, group string) locktest.Fixture {
 	}
 }
 
-// requireTidy: nothing is left but one service for each name that was ever used, and what
-// an attempt left that was cut off by the test's end.
+// requireTidy requires that only one service is left for each name ever used, and those of an attempt
+// that the end of the test cut off.
 func requireTidy(t testing.TB, l *lab) {
 	t.Helper()
 	turns := map[string]int{}
@@ -96,9 +95,8 @@ func requireTidy(t testing.TB, l *lab) {
 
 const stressTTL = 3 * time.Second
 
-// Eight workers on a server that loses requests and answers, or carries them out
-// later; beside them holders that end without a word. No two believe in the lock at a
-// time.
+// Eight workers share a server that loses requests and replies, or executes requests later, with
+// holders that end without a release. No two processes hold the lock at once.
 func TestStressWithFaults(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, serverOptions())
@@ -123,11 +121,11 @@ func TestStressWithFaults(t *testing.T) {
 	history.Close(t)
 	events := history.All()
 	require.NoError(t, locktest.Check(events))
-	require.True(t, slices.ContainsFunc(events, func(e locktest.Event) bool { return e.Kind == locktest.Released }), "nobody has worked")
+	require.True(t, slices.ContainsFunc(events, func(e locktest.Event) bool { return e.Kind == locktest.Released }), "no worker has released the lock")
 }
 
-// random draws a fault for one request in nine. Which call gets which one depends on the order
-// in which they come.
+// random injects a fault into one request in nine. Which request gets which fault depends on their
+// order of arrival.
 func random(seed uint64) fakecloudshell.Injector {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -151,14 +149,14 @@ func random(seed uint64) fakecloudshell.Injector {
 	}
 }
 
-// endWithoutAWord takes the lock now and then. Nothing more is sent under it then, and
-// nothing is believed.
+// endWithoutAWord acquires the lock now and then, and then sends nothing more for it and does not rely
+// on it.
 func endWithoutAWord(over context.Context, src source.Source, log *locktest.Recorder) error {
 	for worker.Pause(over, stressTTL) {
 		start := locktest.Now()
 		lock, err := multilock.Acquire(over, src, "MUTEX", multilock.Options{TTL: stressTTL})
 		if err != nil {
-			continue // the server was away, or nobody knows
+			continue // the server was unreachable, or the result is unknown
 		}
 		if err := errors.Join(log.Note(lock, locktest.Acquired, start), log.Note(lock, locktest.Lost, 0), lock.Detach()); err != nil {
 			return err

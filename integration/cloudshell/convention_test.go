@@ -23,7 +23,7 @@ func startScript(t *testing.T, l *lab, more ...string) *locktest.Script {
 	return convention.Start(t, l.server, slices.Concat(options, more)...)
 }
 
-// Scripts of both versions and this library keep each other out, one by one.
+// Scripts of both versions and this library exclude each other.
 func TestScriptsAndWeTakeTurns(t *testing.T) {
 	for _, version := range [][]string{{"--client", "9.3"}, {"--client", "2024.1", "--owner", "driver A"}} {
 		l := newLab(t, serverOptions())
@@ -40,23 +40,22 @@ func TestScriptsAndWeTakeTurns(t *testing.T) {
 	}
 }
 
-// A script that sends its request again by itself, and waits for its own lock, is no
-// reason for us to take that.
+// A script that retries its request and then waits for its own lock does not lose that lock to us.
 func TestScriptThatWaitsForItself(t *testing.T) {
 	l := newLab(t, serverOptions())
 	peer, src := startScript(t, l, "--client", "2024.1"), l.open(t)
 	l.server.Inject(fakecloudshell.At(fakecloudshell.AddService, 1, fakecloudshell.Fault{Reply: fakecloudshell.Dropped}))
 	require.Contains(t, peer.Do("try"), "already exists")
 	requireHeld(t, src, "MUTEX")
-	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.BreakOptions{Alive: true}) // on somebody's order
+	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.BreakOptions{Alive: true}) // on a user's order
 	require.NoError(t, err)
 	release(t, try(t, src, "MUTEX", multilock.Options{}))
 }
 
-// Processes of both kinds count in one file, which loses counts if two are at it.
+// Processes of both kinds increment a counter in a file, which loses counts if two do so at once.
 //
-// The server has no cache, as older ones: with one, a script of the first version
-// may see the owner before it, and then waits for its own lock.
+// The server has no cache, like older ones. With a cache, a script of the first version can read an
+// outdated owner and then wait for its own lock.
 func TestScriptsAndWeContend(t *testing.T) {
 	const rounds = 15
 	opt := serverOptions()

@@ -12,11 +12,11 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// What operations cost in requests, call by call. docs/internals/cloudshell.md has the numbers.
+// TestCost checks the calls of each operation. docs/internals/cloudshell.md lists the numbers.
 func TestCost(t *testing.T) {
 	l := newLab(t, serverOptions())
 	src := l.open(t)
-	release(t, try(t, src, "MUTEX", multilock.Options{})) // the session, the model and the clock are there now
+	release(t, try(t, src, "MUTEX", multilock.Options{})) // the session, the model and the clock are known now
 	var mu sync.Mutex
 	var calls []string
 	l.server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {

@@ -1,4 +1,4 @@
-// Package cloudshell tests the lock of multilock/cloudshell against a server, the
-// one of fakecloudshell: what every lock source guarantees, lost answers at every
-// request, scripts that keep to the convention as neighbours, and what it costs.
+// Package cloudshell tests the locks of multilock/cloudshell against fakecloudshell: the guarantees of
+// every lock source, lost replies at every request, scripts that follow the convention as neighbours,
+// and the cost in requests.
 package cloudshell

@@ -13,24 +13,24 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-// The tests of this file are named after what the sample code of the convention
-// does wrong. Each shows what is done here instead.
+// Each test in this file is about a flaw in the sample code of the convention, which its comment
+// describes, and shows that multilock does not have that flaw.
 
-// It removes the service whoever added it.
+// The sample code removes the service, even if another process added it.
 func TestReleaseRemovesNobodyElsesService(t *testing.T) {
 	for _, owner := range []string{"", "somebody"} {
 		l := newLab(t, serverOptions())
 		lock := try(t, l.open(t), "MUTEX", multilock.Options{})
 		require.NoError(t, l.server.DeleteService(sandbox, "MUTEX"))
-		l.put(t, "MUTEX", owner) // a script, which took it for free
+		l.put(t, "MUTEX", owner) // a script, which took the lock for free
 		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
 		_, there := l.service("MUTEX")
-		require.True(t, there, "it is the script's")
+		require.True(t, there, "the script keeps its service")
 		require.Contains(t, requireHeld(t, l.open(t), "MUTEX").Why, "script")
 	}
 }
 
-// It takes every error for contention, and waits.
+// The sample code takes every error for contention, and waits.
 func TestErrorsAreNoContention(t *testing.T) {
 	deadToken := func(l *lab) { l.opt.Token, l.opt.User = cloudshell.NewSecret("dead"), "" }
 	for name, c := range map[string]struct {
@@ -57,8 +57,8 @@ func TestErrorsAreNoContention(t *testing.T) {
 	}
 }
 
-// An attempt that succeeded waits for itself: because the look at the owner failed,
-// or the answer was lost.
+// A successful attempt of the sample code waits for itself if its check of the owner failed or the
+// reply was lost.
 func TestNobodyWaitsForHimself(t *testing.T) {
 	for name, inject := range map[string]fakecloudshell.Injector{
 		"check failed":     fakecloudshell.At(fakecloudshell.GetDetails, 2, fakecloudshell.Fault{Status: 500}),
@@ -75,7 +75,7 @@ func TestNobodyWaitsForHimself(t *testing.T) {
 	}
 }
 
-// It looks at the owner, and at what is protected, in a cache.
+// The sample code reads the owner, and the protected data, from a cache.
 func TestEveryListingGoesPastTheCache(t *testing.T) {
 	l := newLab(t, serverOptions())
 	listings := 0
@@ -96,8 +96,8 @@ func TestEveryListingGoesPastTheCache(t *testing.T) {
 	require.Greater(t, listings, 5)
 }
 
-// A server that caches in spite of that cannot be locked on: no lock is believed in
-// that a listing does not show.
+// A server that ignores disableCache cannot be used for locks: multilock does not trust a lock that a
+// listing does not show.
 func TestListingsThatLagAreNoProof(t *testing.T) {
 	opt := serverOptions()
 	opt.Policy.IgnoreDisableCache = true
@@ -107,8 +107,8 @@ func TestListingsThatLagAreNoProof(t *testing.T) {
 	require.ErrorContains(t, err, "out of date")
 }
 
-// It checks the owner of MUTEX, whatever the lock is called; and its owner is the
-// same for every run of a driver.
+// The sample code checks the owner of MUTEX, whatever the lock's name, and its owner is the same for
+// every run of a driver.
 func TestEveryNameHasAnOwnerThatIsUnique(t *testing.T) {
 	l := newLab(t, serverOptions())
 	tokens := map[string]bool{}
@@ -125,7 +125,7 @@ func TestEveryNameHasAnOwnerThatIsUnique(t *testing.T) {
 	}
 }
 
-// A sandbox that was saved as a blueprint while it was locked begins locked.
+// A sandbox from a blueprint that was saved while it was locked starts out locked.
 func TestLockFromABlueprintIsFree(t *testing.T) {
 	first := newLab(t, serverOptions())
 	src := first.open(t)
@@ -145,8 +145,7 @@ func TestLockFromABlueprintIsFree(t *testing.T) {
 	release(t, lock)
 }
 
-// Somebody deletes the service, or changes its owner, in the portal, and the holder
-// does not notice.
+// A user deletes the service or changes its owner in the portal, and the holder does not notice.
 func TestHolderNoticesThePortal(t *testing.T) {
 	for name, interfere := range map[string]func(*testing.T, *lab){
 		"deleted":   func(t *testing.T, l *lab) { require.NoError(t, l.server.DeleteService(sandbox, "MUTEX")) },
@@ -172,7 +171,7 @@ func deleteAll(t *testing.T, l *lab) {
 	}
 }
 
-// Nothing that is printed or written has a secret in it.
+// No output and no file contains a secret.
 func TestSecretsStaySecret(t *testing.T) {
 	l := newLab(t, serverOptions())
 	command, err := l.server.RunCommand("admin")
@@ -204,7 +203,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// describe writes values in all ways that programs use.
+// describe formats values in every way that programs use.
 func describe(values ...any) (texts []string) {
 	for _, v := range values {
 		texts = append(texts, sprint("%v", v), sprint("%+v", v), sprint("%#v", v), sprint("%s", v), sprint("%q", v))

@@ -57,7 +57,7 @@ func (l *lab) openWith(t testing.TB, opt cloudshell.Options) *cloudshell.Source 
 	return src
 }
 
-// aliases are those of the services that are there, sorted.
+// aliases returns the sorted aliases of all services.
 func (l *lab) aliases() []string {
 	names := []string{}
 	for _, s := range l.server.Services(sandbox) {
@@ -67,7 +67,7 @@ func (l *lab) aliases() []string {
 	return names
 }
 
-// owner is the value of the service with an alias.
+// service returns the service with an alias.
 func (l *lab) service(alias string) (fakecloudshell.Service, bool) {
 	for _, s := range l.server.Services(sandbox) {
 		if s.Alias == alias {
@@ -106,5 +106,5 @@ func requireHeld(t testing.TB, src multilock.Source, name string) multilock.Obse
 	return held.Observation
 }
 
-// sprint is fmt.Sprintf with a format that vet cannot see through.
+// sprint is fmt.Sprintf with a format that vet cannot analyze.
 func sprint(format string, value any) string { return fmt.Sprintf(format, value) }

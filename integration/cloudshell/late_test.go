@@ -12,11 +12,10 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-// What is decided on an old state must not touch a later one, though the API has
-// nothing but "add" and "remove by alias". These tests hold requests back for as
-// long as they like.
+// A decision made on an old state must not affect a later one, although the API has only "add" and
+// "remove by alias". These tests delay requests arbitrarily.
 
-// twoUsers gives two sources whose requests can be told apart.
+// twoUsers returns two sources whose requests can be told apart.
 func twoUsers(t *testing.T, l *lab) (slow, quick *cloudshell.Source) {
 	t.Helper()
 	opt := l.opt
@@ -24,7 +23,8 @@ func twoUsers(t *testing.T, l *lab) (slow, quick *cloudshell.Source) {
 	return l.open(t), l.openWith(t, opt)
 }
 
-// holdBack strikes at the first call of a method that fits, by the slow user. The channel is closed when it has arrived.
+// holdBack applies a fault to the slow user's first matching call. The channel is closed when that call
+// arrives.
 func (l *lab) holdBack(method fakecloudshell.Method, match func(string) bool, fault fakecloudshell.Fault) (reached <-chan struct{}) {
 	arrived := make(chan struct{})
 	var once sync.Once
@@ -46,8 +46,8 @@ func mentions(text string) func(string) bool {
 
 func removal(alias string) func(string) bool { return mentions("<string>" + alias + "</string>") }
 
-// An attempt saw the lock free, and its request arrives when several others have
-// held it, released it, and cleared up: the alias it asks for is free again.
+// An attempt saw the lock free. Its request arrives after several others have held the lock, released
+// it and cleaned up, so the alias that it requests is free again.
 func TestAttemptFromLongAgoDoesNotSucceed(t *testing.T) {
 	for _, stillHeld := range []bool{true, false} {
 		l := newLab(t, serverOptions())
@@ -80,19 +80,18 @@ func TestAttemptFromLongAgoDoesNotSucceed(t *testing.T) {
 			release(t, present)
 		}
 		release(t, try(t, slow, "MUTEX", multilock.Options{}))
-		require.Len(t, l.aliases(), 1, "what came too late is cleared up")
+		require.Len(t, l.aliases(), 1, "the late service is cleaned up")
 	}
 }
 
-// A holder's removal is carried out when it has long lost the lock. Those who use
-// the register are kept out all the same; the present holder learns that scripts
-// are not.
+// A holder's removal is executed long after it has lost the lock. The register still keeps out other
+// clients of multilock, and the current holder learns that scripts are not kept out.
 func TestRemovalFromLongAgoLetsNobodyIn(t *testing.T) {
 	l := newLab(t, serverOptions())
 	slow, quick := twoUsers(t, l)
 	lock := try(t, slow, "MUTEX", multilock.Options{})
 	l.holdBack(fakecloudshell.RemoveServices, removal("MUTEX"), fakecloudshell.Fault{Execute: fakecloudshell.OnceGone, Reply: fakecloudshell.Dropped})
-	release(t, lock) // it asked twice, and the first request is still on its way
+	release(t, lock) // it was sent twice, and the first request is still on its way
 	successor := try(t, quick, "MUTEX", multilock.Options{})
 	require.Equal(t, 1, l.server.Land())
 	require.NotContains(t, l.aliases(), "MUTEX")
@@ -103,8 +102,7 @@ func TestRemovalFromLongAgoLetsNobodyIn(t *testing.T) {
 	release(t, try(t, slow, "MUTEX", multilock.Options{}))
 }
 
-// A breaker stands still between its decision and its step, and between its step
-// and the removal.
+// A breaker is delayed between its decision and its step, and between its step and the removal.
 func TestBreakerFromLongAgoBreaksNoSuccessor(t *testing.T) {
 	for name, c := range map[string]struct {
 		method fakecloudshell.Method

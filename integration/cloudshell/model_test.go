@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A model without the owner's attribute cannot have a lock: it is refused, and the error
-// says what to do. A server that drops the attribute without a word is found out as well.
+// A model without the owner's attribute cannot be used for locks: acquiring fails, and the error says
+// what to do. A server that silently drops the attribute is detected, too.
 func TestModelWithoutAnOwner(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy fakecloudshell.Policy
@@ -36,7 +36,7 @@ func TestModelWithoutAnOwner(t *testing.T) {
 			}
 			require.Equal(t, source.SeverityUnusable, findings["service model"].Severity)
 
-			l.put(t, "MUTEX", "") // a script's
+			l.put(t, "MUTEX", "") // from a script
 			require.Contains(t, requireHeld(t, src, "MUTEX").Why, "script")
 		})
 	}

@@ -19,16 +19,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// fault is what strikes at one request, and perhaps at all that follow.
+// fault is a fault of one request, and perhaps of all later ones.
 type fault struct {
 	name string
 	fakecloudshell.Fault
-	// outage strikes all later requests as well; crash also ends the client there.
+	// outage also makes all later requests fail; crash also ends the client.
 	outage, crash bool
 }
 
-// faults are what a request can meet: it is carried out or not, now or later, and
-// nobody is told, or somebody is told something else.
+// faults returns everything that can happen to a request: it is executed now, later or never, and the
+// client gets no reply or a wrong one.
 func faults() []fault {
 	odd := &fakecloudshell.Failure{Code: 100, Message: "Object reference not set to an instance of an object"}
 	return []fault{
@@ -52,8 +52,8 @@ const (
 	sweptTTL  = 300 * time.Millisecond
 )
 
-// Whatever request is lost, late, refused or the last: what the library says is
-// true of the server, and the next contender gets the lock.
+// Whatever happens to any request, the reported result matches the server's state, and the next
+// contender gets the lock.
 func TestFaultAtEveryRequest(t *testing.T) {
 	t.Parallel()
 	for _, op := range locktest.Operations("first acquire", "acquire", "renew", "fence", "release", "late release", "break", "force") {
@@ -62,7 +62,7 @@ func TestFaultAtEveryRequest(t *testing.T) {
 	sweepFaults(t, "acquire what was left behind", locktest.Operations("first acquire")[0], true)
 }
 
-// leaveBehind leaves the service that scripts know, as a late request does.
+// leaveBehind leaves the service that scripts look at, as a late request does.
 func (s *stage) leaveBehind() {
 	lock := try(s, s.src, sweptName, multilock.Options{})
 	left := s.services()[sweptName]
@@ -79,7 +79,7 @@ func sweepFaults(t *testing.T, name string, op locktest.Operation, left bool) {
 				op.Sweep(t, func(n int) *locktest.Bench {
 					s := newStage(t)
 					b := s.bench(f, n)
-					if b.Startles = left; left { // its late removal removes that of the holder
+					if b.Startles = left; left { // its late removal removes the holder's service
 						s.leaveBehind()
 					}
 					return b
@@ -89,8 +89,7 @@ func sweepFaults(t *testing.T, name string, op locktest.Operation, left bool) {
 	})
 }
 
-// stage is a server with a reservation, the client that faults strike, and one that they
-// do not.
+// stage is a server with a reservation, a client that meets faults, and one that does not.
 type stage struct {
 	*testing.T
 	lab        *lab
@@ -107,7 +106,7 @@ func newStage(t *testing.T) *stage {
 	s.src = s.lab.openWith(t, opt)
 	opt.User, opt.Password = "ann", cloudshell.NewSecret("ann")
 	s.other = s.lab.openWith(t, opt)
-	_, err := s.src.Now(t.Context()) // makes the session, and looks at the model
+	_, err := s.src.Now(t.Context()) // creates the session, and reads the model
 	require.NoError(t, err)
 	return s
 }
@@ -125,9 +124,9 @@ func (s *stage) bench(f fault, n int) *locktest.Bench {
 		Land:  func() { s.lab.server.Land() },
 		Token: s.token,
 		Taken: func(token string) {
-			require.Contains(s, strings.Split(s.services()[sweptName].Attributes[fakecloudshell.OwnerAttribute], ";"), "n="+token, "scripts take it for free")
+			require.Contains(s, strings.Split(s.services()[sweptName].Attributes[fakecloudshell.OwnerAttribute], ";"), "n="+token, "the lock looks free to scripts")
 		},
-		Gone: func() { require.NotContains(s, s.services(), sweptName, "scripts take it for held") },
+		Gone: func() { require.NotContains(s, s.services(), sweptName, "the lock looks held to scripts") },
 	}
 }
 
@@ -156,7 +155,7 @@ func (s *stage) services() map[string]fakecloudshell.Service {
 	return all
 }
 
-// token is whose the highest turn of the lock's register is.
+// token returns the token of the highest turn in the lock's register, "" if that turn is not held.
 func (s *stage) token() string {
 	s.Helper()
 	highest, top := uint64(0), []string{"", ""}

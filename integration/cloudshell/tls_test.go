@@ -14,8 +14,8 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-// rude is a server that reads one request and answers what it likes; nothing if that is
-// "". It returns its address.
+// rude starts a server that reads one request and sends a fixed answer, or none if that is "". It
+// returns the server's address.
 func rude(t *testing.T, answer string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,8 +37,8 @@ func rude(t *testing.T, answer string) string {
 	return listener.Addr().String()
 }
 
-// Whoever speaks HTTP to a server with HTTPS, or the other way round, is told so. A
-// self-signed certificate names both ways out.
+// The error for HTTP to an HTTPS server, or the other way round, says so. The error for a self-signed
+// certificate names both remedies.
 func TestSchemesThatDoNotMeet(t *testing.T) {
 	opt := serverOptions()
 	opt.Scheme = fakecloudshell.HTTPS
@@ -65,7 +65,7 @@ func TestSchemesThatDoNotMeet(t *testing.T) {
 	}
 }
 
-// A certificate of another name is not mended by naming its issuer.
+// Naming the issuer does not help if the certificate is for another name.
 func TestCertificateOfAnotherName(t *testing.T) {
 	opt := serverOptions()
 	opt.Scheme = fakecloudshell.HTTPS
@@ -78,7 +78,7 @@ func TestCertificateOfAnotherName(t *testing.T) {
 	require.NotContains(t, err.Error(), "cafile")
 }
 
-// A page that says 400 for another reason is not taken for a server with HTTPS.
+// A server that answers 400 for another reason is not taken for an HTTPS server.
 func TestBadRequestIsNoHTTPS(t *testing.T) {
 	l := newLab(t, serverOptions())
 	l.opt.Server = rude(t, "HTTP/1.1 400 "+http.StatusText(http.StatusBadRequest)+"\r\nContent-Length: 4\r\nConnection: close\r\n\r\nno!\n")

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Method is the name of a call, as the URL and the root element have it.
+// Method is the name of a call, in the URL and in the root element.
 type Method string
 
-// The calls that the server knows. [Policy.Without] takes some away.
+// The calls that the server implements. [Policy.Without] disables some.
 const (
 	Logon          Method = "Logon"
 	SecureLogon    Method = "SecureLogon"
@@ -28,12 +28,12 @@ const (
 	GetTime        Method = "GetServerDateAndTime"
 )
 
-// signature is what a method does and takes. Parameters are in the order of the API's documents; those
-// with a question mark may be missing, others may be empty.
+// signature is the implementation and the parameters of a method. Parameters are in the order of the
+// API's documentation; those with a question mark may be missing, others may be empty.
 type signature struct {
 	execute    func(*Server, session, arguments) (info string, err error)
 	parameters string
-	anonymous  bool // it makes a session, and needs none
+	anonymous  bool // creates a session, and needs none
 }
 
 func methods() map[Method]signature {
@@ -48,34 +48,35 @@ func methods() map[Method]signature {
 	}
 }
 
-// Failure is what a call that fails is answered with, in HTTP 200. Most have code 100, and the message of a
-// taken alias alone is the real server's; of most others not even the code is known.
+// Failure is the reply to a failed call, in HTTP 200. Most have code 100. Only the message for a
+// duplicate alias is known to match the real server's; for most other failures even the code is
+// unknown.
 type Failure struct {
 	Code    int
 	Message string
 }
 
-// Error is in the words of the Python clients.
+// Error uses the wording of the Python clients.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("CloudShell API error %d: %s", f.Code, f.Message)
 }
 
 func deadToken() *Failure { return &Failure{118, "The token is not, or no longer, valid"} }
 
-// invalid is the answer to parameters that no genuine client sends.
+// invalid returns the reply to parameters that no genuine client sends.
 func invalid(format string, args ...any) *Failure {
 	return &Failure{100, "the request is not as documented: " + fmt.Sprintf(format, args...)}
 }
 
-// element is one XML element of a request.
+// element is an XML element of a request.
 type element struct {
 	XMLName  xml.Name
 	Text     string    `xml:",chardata"`
 	Children []element `xml:",any"`
 }
 
-// understand reads a request. An error that is no *Failure says that it is no call; what the real server
-// answers then is not known, for no genuine client gets there.
+// understand parses a request. An error that is not a *Failure means that it is not a call. The real
+// server's reply to that is unknown, because no genuine client sends such requests.
 func (s *Server) understand(r *http.Request, body []byte) (method Method, found signature, args arguments, err error) {
 	method = Method(strings.TrimPrefix(r.URL.Path, "/ResourceManagerApiService/"))
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -99,12 +100,12 @@ func (s *Server) understand(r *http.Request, body []byte) (method Method, found 
 	return method, found, args, err
 }
 
-// arguments are the parameters that a request has.
+// arguments are the parameters of a request.
 type arguments map[string]element
 
-// bind takes the parameters out of a request. A parameter that is unknown, missing, repeated or out of
-// order is an error: the clients of the real server send them in one order, and what else it takes is not
-// known.
+// bind extracts the parameters of a request. Unknown, missing, repeated and reordered parameters are
+// errors: genuine clients always send the documented order, and what else the real server accepts is
+// unknown.
 func bind(root element, parameters string) (arguments, error) {
 	bound, rest := arguments{}, root.Children
 	for parameter := range strings.FieldsSeq(parameters) {
@@ -122,10 +123,10 @@ func bind(root element, parameters string) (arguments, error) {
 	return bound, nil
 }
 
-// text is a parameter's text, "" if it is missing.
+// text returns a parameter's text, "" if it is missing.
 func (a arguments) text(name string) string { return a[name].Text }
 
-// session is that of a token, if it still counts.
+// session returns the session of a token, if it is still valid.
 func (s *Server) session(token string) (session, bool) {
 	found, known := s.sessions[token]
 	return found, known && (found.command == nil || !found.command.ended)
@@ -144,7 +145,7 @@ func (s *Server) logon(_ session, args arguments) (string, error) {
 	return "", &Failure{100, "There is no user with this name"}
 }
 
-// secureLogon takes the token of a running command or of a session.
+// secureLogon accepts the token of a running command or of a session.
 func (s *Server) secureLogon(_ session, args arguments) (string, error) {
 	token := args.text("token")
 	if c := s.commands[token]; c != nil && !c.ended {
@@ -162,14 +163,14 @@ func (s *Server) begin(by session) string {
 	return tag("ResponseInfo", "xsi:type", "LogonResponseInfo") + tag("Token", "Token", token) + "</Token></ResponseInfo>"
 }
 
-// newToken is 16 bytes, whose base64 ends in "==", as the real ones do.
+// newToken returns 16 bytes in base64, so it ends in "==" like the real tokens.
 func newToken() string {
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // it never fails, says its documentation
+	_, _ = rand.Read(random) // documented never to fail
 	return base64.StdEncoding.EncodeToString(random)
 }
 
-// reservation finds the reservation that a call is about; running, one that can still be changed.
+// reservation returns the reservation of a call. With running, it must not have ended.
 func (s *Server) reservation(args arguments, running bool) (*reservation, error) {
 	r := s.reservations[strings.ToLower(strings.TrimSpace(args.text("reservationId")))]
 	switch {
@@ -181,7 +182,7 @@ func (s *Server) reservation(args arguments, running bool) (*reservation, error)
 	return r, nil
 }
 
-// addService is the attempt to take the mutex.
+// addService adds a service, which is how a script acquires the mutex.
 func (s *Server) addService(_ session, args arguments) (string, error) {
 	values := map[string]string{}
 	for _, item := range args["attributes"].Children {
@@ -218,7 +219,7 @@ func (s *Server) addService(_ session, args arguments) (string, error) {
 	return "", nil
 }
 
-// removeServices frees the mutex, whoever has it.
+// removeServices removes services, which releases the mutex, whoever holds it.
 func (s *Server) removeServices(_ session, args arguments) (string, error) {
 	var aliases []string
 	for _, item := range args["services"].Children {
@@ -238,7 +239,7 @@ func (s *Server) removeServices(_ session, args arguments) (string, error) {
 	return "", nil
 }
 
-// details shows a reservation, perhaps as it was a few seconds ago.
+// details returns a reservation, possibly from a cache of a few seconds.
 func (s *Server) details(_ session, args arguments) (string, error) {
 	disabled := strings.TrimSpace(args.text("disableCache"))
 	if !slices.Contains([]string{"true", "1", "false", "0", ""}, disabled) {
@@ -250,7 +251,7 @@ func (s *Server) details(_ session, args arguments) (string, error) {
 	}
 	limit := s.opt.Policy.CacheFor
 	if limit == 0 {
-		limit = 5 * time.Second // says the help of the Python clients
+		limit = 5 * time.Second // according to the help of the Python clients
 	}
 	useCache := s.opt.Policy.IgnoreDisableCache || disabled != "true" && disabled != "1"
 	if useCache && r.shown != "" && time.Since(r.since) < limit {
@@ -275,7 +276,8 @@ func (s *Server) details(_ session, args arguments) (string, error) {
 	return shown, nil
 }
 
-// services lists models, those for administrators to them only. An empty name is every one.
+// services lists models. Those for administrators are hidden from other users. An empty name selects
+// all.
 func (s *Server) services(by session, args arguments) (string, error) {
 	list := tag("ResponseInfo", "xsi:type", "ServicesListInfo") + "<Services>"
 	for _, m := range s.opt.Models {
@@ -291,14 +293,14 @@ func (s *Server) services(by session, args arguments) (string, error) {
 	return list + "</Services></ResponseInfo>", nil
 }
 
-// serverTime has seven digits of a second, whatever the caller's format of dates is.
+// serverTime has seven decimal places, whatever the caller's date format.
 func (s *Server) serverTime(session, arguments) (string, error) {
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")
 	return tag("ResponseInfo", "xsi:type", "ServerTimeInfo", "ServerDateTime", now) + "</ResponseInfo>", nil
 }
 
-// tag begins an element with attributes, given as names and values. What an answer tells is in
-// attributes: the older Python client overlooks others.
+// tag returns a start tag with attributes, given as names and values. Replies have their data in
+// attributes, because the older Python client overlooks anything else.
 func tag(name string, attributes ...string) string {
 	text := "<" + name
 	for pair := range slices.Chunk(attributes, 2) {
@@ -309,12 +311,13 @@ func tag(name string, attributes ...string) string {
 
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder never fails
 	return b.String()
 }
 
-// envelope is every answer. The attributes and their order matter: the Python clients look for the default
-// namespace as text, in double quotes, and take an xsi:type anywhere but on ResponseInfo amiss.
+// envelope returns the frame of every reply. The attributes and their order matter: the Python clients
+// search for the default namespace as text, in double quotes, and mishandle an xsi:type anywhere but on
+// ResponseInfo.
 func (s *Server) envelope(method Method, info string, outcome error) string {
 	failure, failed := "", &Failure{}
 	switch {

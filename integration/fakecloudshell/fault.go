@@ -5,65 +5,63 @@ import (
 	"time"
 )
 
-// Fault is what happens to one request. The zero value is no fault. A fault does
-// not change what a call that is refused for its token does: that is not
-// carried out in any case.
+// Fault is what happens to one request. The zero value is no fault. A call with an invalid token is
+// never executed, whatever the fault says.
 type Fault struct {
-	// Hold keeps the request from being carried out until it is closed, if not nil. It
-	// will be then, even if its client has gone away.
+	// Hold, if not nil, delays the execution of the request until it is closed. The request is then
+	// executed even if its client has disconnected.
 	Hold <-chan struct{}
-	// Execute says whether, and when, the request is carried out. If it is not at
-	// once, an answer that is given nevertheless says success.
+	// Execute says whether and when the request is executed. If it is not executed at once, its reply,
+	// if any, reports success.
 	Execute Execution
-	// Later is how long after the request an execution OnceGone comes; if 0, it comes when
-	// Server.Land is called.
+	// Later is the delay of an execution OnceGone; if 0, Server.Land executes the request.
 	Later time.Duration
-	// Reply says how the answer is delivered.
+	// Reply says how the reply is delivered.
 	Reply Reply
-	// Status is the HTTP status of an answer that is not the API's, such as 503.
+	// Status, if not 0, replaces the reply with an HTTP error, such as 503.
 	Status int
-	// Failure is told instead of the real outcome.
+	// Failure replaces the real result.
 	Failure *Failure
 }
 
-// Execution is when a request is carried out.
+// Execution says when a request is executed.
 type Execution int
 
-// The moments.
+// The values of Execution.
 const (
 	AtOnce Execution = iota
 	Never
-	// OnceGone is later than its client has been answered, or cut off: when Fault.Later
-	// has passed, or Server.Land is called. The token counts that was valid at first.
+	// OnceGone is after the client got its reply or was cut off: after Fault.Later, or when Server.Land
+	// is called. The token is not checked again.
 	OnceGone
 )
 
-// Reply is how an answer is delivered.
+// Reply says how a reply is delivered.
 type Reply int
 
-// The ways.
+// The values of Reply.
 const (
 	Whole Reply = iota
-	// Dropped: the connection is closed without an answer.
+	// Dropped: the connection is closed without a reply.
 	Dropped
-	// Torn: the connection is closed in the middle of the answer.
+	// Torn: the connection is closed in the middle of the reply.
 	Torn
-	// Withheld: there is no answer, until the client goes away.
+	// Withheld: there is no reply until the client disconnects.
 	Withheld
 )
 
-// Call is a request that a fault is to be decided for.
+// Call is a request, as an Injector sees it.
 type Call struct {
 	Method Method
-	User   string // whose token it has; empty if none, or none that is valid
+	User   string // the token's user; empty without a valid token
 	Body   string
 }
 
-// Injector decides what happens to a request. It is called by many goroutines.
+// Injector decides what happens to a request. It is called concurrently.
 type Injector func(Call) Fault
 
-// At is a fault of the nth call of a method, counted since At: of all if nth is 0, and
-// of calls of every method if that is "".
+// At returns a fault of the nth call of a method, counted from now on: of every call if nth is 0, and
+// of calls of all methods if method is "".
 func At(method Method, nth int64, fault Fault) Injector {
 	var seen atomic.Int64
 	return func(c Call) Fault {

@@ -18,47 +18,46 @@ import (
 	"time"
 )
 
-// Server is a running server. Its methods are safe for concurrent use.
+// Server is a running server. It is safe for concurrent use.
 type Server struct {
-	web     *httptest.Server // nil if it is asked by [Server.ServeHTTP] alone
+	web     *httptest.Server // nil if requests only come through [Server.ServeHTTP]
 	opt     Options
 	closing chan struct{}
 
-	// Each call is carried out at one moment, under one lock: that is what makes
-	// AddServiceToReservation decide between two.
+	// mu makes each call atomic, so that AddServiceToReservation lets only one of two contenders win.
 	mu           sync.Mutex
 	inject       Injector
 	counts       map[Method]int
-	late         []func()                // in the order of their arrival
+	late         []func()                // in order of arrival
 	reservations map[string]*reservation // by lower-case ID
 	sessions     map[string]session      // by token
 	commands     map[string]*Command     // by token
 }
 
-// session is what a token stands for.
+// session is the state of a token.
 type session struct {
 	user    User
-	command *Command // whose token it was made from, nil if from a password
+	command *Command // the command whose token created the session, nil after a logon with a password
 }
 
-// reservation is the server's side of a Reservation.
+// reservation is the server's state of a Reservation.
 type reservation struct {
 	Reservation
 	ended bool
-	shown string    // what GetReservationDetails showed last
-	since time.Time // when
+	shown string    // the last reply of GetReservationDetails
+	since time.Time // time of that reply
 }
 
 func (r *reservation) find(alias string) int {
 	return slices.IndexFunc(r.Services, func(s Service) bool { return s.Alias == alias })
 }
 
-// Start starts a server on the loopback interface, until the test ends.
+// Start starts a server on the loopback interface for the duration of a test.
 func Start(t testing.TB, opt Options) *Server {
 	t.Helper()
 	s := New(opt)
 	s.web = httptest.NewUnstartedServer(s)
-	s.web.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it, and answers that break off
+	s.web.Config.ErrorLog = log.New(io.Discard, "", 0) // it would report untrusted certificates and aborted replies
 	s.web.Config.SetKeepAlivesEnabled(!opt.Policy.CloseConnections)
 	if opt.Scheme == HTTPS {
 		s.web.StartTLS()
@@ -72,7 +71,7 @@ func Start(t testing.TB, opt Options) *Server {
 	return s
 }
 
-// New is a server that listens nowhere. Its connections break off with a panic, as net/http has it.
+// New returns a server that does not listen. To close a connection it panics, like any http.Handler.
 func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, closing: make(chan struct{}), counts: map[Method]int{},
@@ -85,18 +84,18 @@ func New(opt Options) *Server {
 	return s
 }
 
-// URL is where the server is, such as http://127.0.0.1:8029; paths follow.
+// URL returns the server's base URL, such as http://127.0.0.1:8029.
 func (s *Server) URL() string { return s.web.URL }
 
-// Address is the host and port it listens on.
+// Address returns the host and port that the server listens on.
 func (s *Server) Address() string { return s.web.Listener.Addr().String() }
 
-// WriteCA writes the certificate that clients of an HTTPS server must trust into a file, as PEM.
+// WriteCA writes the certificate that clients of an HTTPS server must trust to a file, as PEM.
 func (s *Server) WriteCA(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.web.Certificate().Raw}), 0o600)
 }
 
-// Inject makes inject decide about each request from now on. Nil ends all faults.
+// Inject sets the Injector for all requests from now on. nil ends all faults.
 func (s *Server) Inject(inject Injector) {
 	if inject == nil {
 		inject = func(Call) Fault { return Fault{} }
@@ -106,15 +105,14 @@ func (s *Server) Inject(inject Injector) {
 	s.inject = inject
 }
 
-// Count is how many requests of a method there were.
+// Count returns the number of requests of a method.
 func (s *Server) Count(method Method) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[method]
 }
 
-// Land carries out all calls that are to be carried out later, in the order of their arrival, and
-// returns how many there were.
+// Land executes all delayed calls in order of arrival, and returns their number.
 func (s *Server) Land() int {
 	s.mu.Lock()
 	late := s.late
@@ -126,14 +124,13 @@ func (s *Server) Land() int {
 	return len(late)
 }
 
-// AddReservation starts a reservation.
 func (s *Server) AddReservation(r Reservation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reservations[strings.ToLower(r.ID)] = &reservation{Reservation: r}
 }
 
-// change changes a reservation behind the API's back.
+// change changes a reservation without the API.
 func (s *Server) change(id string, change func(*reservation)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,18 +142,18 @@ func (s *Server) change(id string, change func(*reservation)) error {
 	return nil
 }
 
-// EndReservation ends a reservation: its services go, and it cannot be changed any more.
+// EndReservation ends a reservation: its services are removed, and it cannot be changed any more.
 func (s *Server) EndReservation(id string) error {
 	return s.change(id, func(r *reservation) { r.ended, r.Services = true, nil })
 }
 
-// PutService adds a service, or replaces the one with its alias, as the portal can.
+// PutService adds a service or replaces the one with its alias, like the portal.
 func (s *Server) PutService(id string, service Service) error {
 	service.Attributes = maps.Clone(service.Attributes)
 	return s.change(id, func(r *reservation) { r.Services = append(without(r.Services, service.Alias), service) })
 }
 
-// DeleteService removes a service, as the portal can.
+// DeleteService removes a service, like the portal.
 func (s *Server) DeleteService(id, alias string) error {
 	return s.change(id, func(r *reservation) { r.Services = without(r.Services, alias) })
 }
@@ -165,8 +162,8 @@ func without(services []Service, aliases ...string) []Service {
 	return slices.DeleteFunc(slices.Clone(services), func(s Service) bool { return slices.Contains(aliases, s.Alias) })
 }
 
-// Services are those that a reservation has at this moment, whatever a cache says. There are none if
-// there is no such reservation.
+// Services returns a reservation's current services, bypassing the cache. It returns nil if there is no
+// such reservation.
 func (s *Server) Services(id string) (services []Service) {
 	_ = s.change(id, func(r *reservation) { services = slices.Clone(r.Services) })
 	return services
@@ -187,7 +184,7 @@ type Command struct {
 	ended  bool
 }
 
-// RunCommand begins one.
+// RunCommand starts a command.
 func (s *Server) RunCommand(user string) (*Command, error) {
 	i := slices.IndexFunc(s.opt.Users, func(u User) bool { return u.Name == user })
 	if i < 0 {
@@ -200,24 +197,23 @@ func (s *Server) RunCommand(user string) (*Command, error) {
 	return c, nil
 }
 
-// Token is the adminAuthToken that the command is given, for SecureLogon.
+// Token returns the command's adminAuthToken, for SecureLogon.
 func (c *Command) Token() string { return c.token }
 
-// End ends the command, its token, and the sessions made from that.
+// End ends the command, its token, and all sessions created with the token.
 func (c *Command) End() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.ended = true
 }
 
-// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // a request that breaks off is none
+		panic(http.ErrAbortHandler) // an incomplete request does not count
 	}
 	method, call, args, err := s.understand(r, body)
-	time.Sleep(s.opt.Latency / 2) // a request that is under way arrives, whatever its client does
+	time.Sleep(s.opt.Latency / 2) // a request on its way arrives even if its client disconnects
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Token=")
 	s.mu.Lock()
 	by, alive := s.session(token)
@@ -265,14 +261,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", media+"; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, answer) // a client that has gone away is no concern of ours
+	_, _ = io.WriteString(w, answer) // the client may have disconnected
 	if fault.Reply == Torn {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// perform carries a call out as its fault has it.
+// perform executes a call as its fault dictates.
 func (s *Server) perform(fault Fault, execute func() (string, error)) (info string, err error) {
 	if fault.Hold != nil {
 		s.wait(fault.Hold, nil)
@@ -291,13 +287,13 @@ func (s *Server) perform(fault Fault, execute func() (string, error)) (info stri
 	return "", nil
 }
 
-// wait returns when until is closed. The request ends here if its client goes away before that, or
+// wait returns when until is closed. It aborts the request if the client disconnects before that, or
 // the server closes.
 func (s *Server) wait(until, gone <-chan struct{}) {
 	select {
 	case <-until:
 	case <-gone:
-		panic(http.ErrAbortHandler) // the way of net/http to close a connection
+		panic(http.ErrAbortHandler) // this is how net/http closes a connection
 	case <-s.closing:
 		panic(http.ErrAbortHandler)
 	}

@@ -34,13 +34,13 @@ const (
 	owner       = "<attributes><AttributeNameValue><Name>Mutex Owner</Name><Value>me</Value></AttributeNameValue></attributes>"
 )
 
-// peer is a client of the server, written for these tests alone.
+// peer is an independent client, written for these tests.
 type peer struct {
 	server *fakecloudshell.Server
 	token  string
 }
 
-// post sends one request; what came of it is the status, the answer and the error.
+// post sends a request and returns the status, the reply and the error.
 func (p *peer) post(t *testing.T, method, body string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL()+"/ResourceManagerApiService/"+method, strings.NewReader(body))
@@ -62,7 +62,7 @@ func (p *peer) call(t *testing.T, method fakecloudshell.Method, parameters strin
 	return p.post(t, string(method), fmt.Sprintf("<%s>%s</%[1]s>", method, parameters))
 }
 
-// admin is a peer with a session.
+// admin returns a peer with a session.
 func admin(t *testing.T, server *fakecloudshell.Server) *peer {
 	t.Helper()
 	p := &peer{server: server}
@@ -80,8 +80,8 @@ func (p *peer) logOn(t *testing.T, method fakecloudshell.Method, parameters stri
 
 const success = `Success="true"`
 
-// What a fault lets the client see, and what the server then has; the sweeps of
-// integration/cloudshell build on it.
+// TestFaults checks what the client and the server see of each fault. The sweeps of
+// integration/cloudshell rely on it.
 func TestFaults(t *testing.T) {
 	type fault = fakecloudshell.Fault
 	closed := make(chan struct{})
@@ -109,7 +109,7 @@ func TestFaults(t *testing.T) {
 			require.Contains(t, p.call(t, fakecloudshell.AddService, service+owner), c.seen)
 			require.Equal(t, 1, server.Count(fakecloudshell.AddService), "a client that sends it twice would hide the fault")
 			require.Len(t, server.Services(lab), c.there)
-			server.ExpireSessions() // what comes late was let in before
+			server.ExpireSessions() // a late request was accepted before
 			require.Equal(t, c.late, server.Land())
 			require.Zero(t, server.Land(), "only once")
 			require.Len(t, server.Services(lab), c.there+c.late)
@@ -117,7 +117,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Only what the genuine clients send is understood.
+// The server accepts only what the genuine clients send.
 func TestRequestsAreCheckedStrictly(t *testing.T) {
 	server := fakecloudshell.Start(t, options())
 	p := admin(t, server)
@@ -145,7 +145,7 @@ func TestRequestsAreCheckedStrictly(t *testing.T) {
 func TestDetailsAreCached(t *testing.T) {
 	for _, c := range []struct {
 		policy       fakecloudshell.Policy
-		usual, fresh bool // whether what was just added is seen
+		usual, fresh bool // whether a service that was just added is listed
 	}{
 		{fakecloudshell.Policy{CacheFor: time.Hour}, false, true},
 		{fakecloudshell.Policy{CacheFor: -1}, true, true},
@@ -161,8 +161,8 @@ func TestDetailsAreCached(t *testing.T) {
 	}
 }
 
-// The script that plays the neighbour sends what the genuine clients send, and nothing
-// twice unless it plays the one that does.
+// The script that plays the neighbour sends exactly what the genuine clients send, and nothing twice,
+// except when it plays the client that does so.
 func TestConventionsBytes(t *testing.T) {
 	for _, client := range convention.Clients() {
 		server := fakecloudshell.Start(t, options())
