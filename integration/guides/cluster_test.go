@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// convert is /shared/convert with the list of the guide, and the programs of its jobs.
+// convert sets up /shared/convert with the guide's list and the programs of its jobs.
 const convert = `mkdir /shared/convert; cp /usr/local/bin/convert /shared/convert/render; cp /usr/local/bin/convert /shared/convert/fetch
 printf 'part01\tset -e; ./fetch 1; ./render 1\npart02\tset -e; ./fetch 2; ./render 2\n' >/shared/convert/jobs.txt; `
 
@@ -29,7 +29,7 @@ func cluster() []scene {
 			p.must("multilock -d /shared -g steps batch -j 4 jobs.txt")
 			calls := p.calls()
 			require.Len(t, calls, 4)
-			require.Equal(t, []string{"fetch all", "join"}, []string{calls[0], calls[3]}, "each step after the one before it")
+			require.Equal(t, []string{"fetch all", "join"}, []string{calls[0], calls[3]}, "each step runs after the previous one")
 		}},
 		{has: "--replace --dry-run", play: commands{
 			before: `printf 'one\ttrue\ntwo\tfalse\n' >jobs.txt; ! multilock -d /shared -g convert batch -q jobs.txt; printf 'one\ttrue\ntwo\ttrue\n' >jobs.txt`,
@@ -52,7 +52,7 @@ func cluster() []scene {
 				ssh -n node$i "cd /shared/convert && exec multilock -d /shared/convert -g convert batch -q -j 1 jobs.txt >/dev/null 2>&1" >/dev/null 2>&1 & done;
 				while test $(cat /shared/convert/begun 2>/dev/null | wc -l) != 3; do sleep 0.1; done`)
 			for _, s := range p.follow(b.text) {
-				require.Contains(t, []int{0, 1}, s.code, s.said) // 1: that host's batch is another one
+				require.Contains(t, []int{0, 1}, s.code, s.said) // 1: this host runs another batch
 			}
 			p.must("sleep 1; touch /shared/convert/go")
 			p.eventually("! pgrep -f '[m]ultilock .*-g convert batch'")
@@ -83,7 +83,7 @@ func pipeline() []scene {
 			}
 			require.ElementsMatch(t, want, p.calls())
 			p.must("cd /shared/here && ./pipeline.sh")
-			require.Empty(t, p.calls(), "what is done stays done")
+			require.Empty(t, p.calls(), "completed parts do not run again")
 		}},
 		{has: "clean --results", play: commands{before: "mkdir /shared/run42; for i in 1 3; do multilock -d /shared/run42 -g convert run -q -n part$i --once -- true; done"}.play},
 		{has: "-g stage2", play: func(t *testing.T, b block) {

@@ -19,14 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crontab is a block that is given to Debian's crontab and cron, on three hosts at once. Their
-// clock shows a moment shortly before the lines' minute, and all else has the true time.
+// crontab is a block for Debian's crontab and cron, on three hosts at once. Only cron sees a clock that
+// shows a moment shortly before the lines' minute; everything else has the true time.
 type crontab struct {
-	now    string // the time of day at which cron starts
-	also   string // what stands above the block
+	now    string // time of day at which cron starts
+	also   string // text above the block
 	before string
-	calls  map[string]int // what ran, and how often over all hosts
-	mail   string         // what cron mailed has to match; nothing is mailed without
+	calls  map[string]int // number of runs over all hosts, by what ran
+	mail   string         // pattern for the mail; without it there must be no mail
 	after  string
 }
 
@@ -66,7 +66,7 @@ func (c crontab) play(t *testing.T, b block) {
 func cronGuide() []scene {
 	const above = "PATH=/usr/local/bin:/usr/bin:/bin\nMULTILOCK_DIR=/shared/jobs\nMULTILOCK_REQUIRE_SHARED=1\n"
 	const jobs = "mkdir /shared/jobs; multilock -d /shared/jobs doctor -q --mark || test $? = 1"
-	// The minute is that of the line only for cron: multilock takes the server's time, and warns.
+	// Only cron sees the line's minute: multilock uses the server's time, and warns.
 	const early = `^$|job "(hourly|report)" runs .* (before|after) its tick`
 	return []scene{
 		{has: "MAILTO=ops@example.org", play: crontab{now: "01:59:57", before: jobs, calls: map[string]int{"nightly.sh": 1}}.play},
@@ -82,7 +82,7 @@ func cronGuide() []scene {
 		{has: "MULTILOCK_PING", play: func(t *testing.T, b block) {
 			asked := watcher(t, "hc-ping.com")
 			commands{calls: []string{"nightly.sh"}, before: jobs}.play(t, block{b.doc, b.line, "export MULTILOCK_DIR=/shared/jobs\n" + b.text})
-			require.Contains(t, asked(), "/UUID") // that it starts is not told of a job that is over by then
+			require.Contains(t, asked(), "/UUID") // the start ping is omitted if the job has already ended
 		}},
 		{has: "*/10 2-3", play: crontab{now: "01:59:57", also: above, before: jobs, calls: map[string]int{"nightly.sh": 1}}.play},
 		{has: "-n hourly", play: func(t *testing.T, b block) {
@@ -121,7 +121,7 @@ func monitoring() []scene {
 	}
 }
 
-// watcher is a web server of that name, with a certificate that this world believes.
+// watcher starts a web server with this name and a certificate that the world trusts.
 func watcher(t *testing.T, name string) (asked func() []string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

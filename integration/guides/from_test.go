@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// python runs a block with these modules beside it, and the package of this checkout.
+// python runs a block with these modules and the package of this checkout in its path.
 func python(p *place, b block, modules string) ended {
 	p.Helper()
 	p.write(p.work+"/program.py", b.text)
@@ -16,12 +16,13 @@ func python(p *place, b block, modules string) ended {
 }
 
 func fromMultiLock() []scene {
-	const class = "testdata" // in which a class of 2012 is that Python 3 can read
+	const class = "testdata" // contains a class of 2012, adapted to Python 3
 	return []scene{
 		{has: "from multilock import MultiLock", play: func(t *testing.T, b block) {
 			p := newPlace(t)
 			require.Equal(t, ended{}, python(p, b, checkout(t)+"/integration/guides/"+class))
-			// The transcript below calls it by a name, and tries the lock meanwhile: that may take longer on a busy machine.
+			// The transcript below runs the program by this name and tries its lock meanwhile, which
+			// may take longer on a busy machine.
 			p.write("/usr/local/lib/old-nightly.py", strings.Replace(b.text, "time.sleep(2)", "time.sleep(10)", 1))
 			p.program("/usr/local/bin/old-nightly", "#!/bin/sh\nPYTHONPATH="+checkout(t)+"/integration/guides/"+class+" exec python3 /usr/local/lib/old-nightly.py\n")
 		}},

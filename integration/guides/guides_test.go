@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scene is how one block of a document is run: as it stands there.
+// scene runs a block of a document, unchanged.
 type scene struct {
-	doc, has string // the document, and what only this block has in it
+	doc, has string // the document, and text that only this block contains
 	play     func(t *testing.T, b block)
 }
 
-// TestGuides runs every block of the README and of the guides. One that has no scene fails, so
-// what is added or changed is run, or somebody says here why not.
+// TestGuides runs every block of the README and of the guides. A block without a scene fails the test,
+// so every new or changed block is run, or its scene says why not.
 func TestGuides(t *testing.T) {
-	require.NoError(t, os.WriteFile("/usr/local/bin/...", []byte("#!/bin/sh\n"), 0o755)) // what you do there
+	require.NoError(t, os.WriteFile("/usr/local/bin/...", []byte("#!/bin/sh\n"), 0o755)) // the user's own commands
 	for _, name := range []string{"nightly.sh", "sync.sh", "hourly.sh", "report.sh", "import.sh", "work", "next-step", "convert", "job", "task", "mail", "logger", "update-if-newer"} {
 		require.NoError(t, os.WriteFile("/usr/local/bin/"+name, []byte(standIn), 0o755))
 	}
@@ -57,22 +57,22 @@ func scenes() []scene {
 	return all
 }
 
-// notCommands is for what is shown, and not typed.
+// notCommands is for blocks that are shown, not typed.
 func notCommands(why string) func(*testing.T, block) {
 	return func(t *testing.T, _ block) { t.Log(why) }
 }
 
 // commands is a block that is typed into a shell, line by line.
 type commands struct {
-	here   []string          // programs beside you
-	before string            // what you have done already
+	here   []string          // programs in the working directory
+	before string            // commands that the user has already run
 	codes  map[string]int    // exit codes other than 0, by a part of the line
-	says   map[string]string // what a line says has to match
-	skip   map[string]string // lines that are not run, and why
-	calls  []string          // what ran, in any order
-	after  string            // ends with 0 if it worked
+	says   map[string]string // patterns for the output, by a part of the line
+	skip   map[string]string // why lines are not run, by a part of the line
+	calls  []string          // calls of the stand-ins, in any order
+	after  string            // must succeed afterwards
 	hosts  bool
-	each   bool // every line in a shell of its own
+	each   bool // each line in its own shell
 }
 
 func (c commands) play(t *testing.T, b block) {
@@ -113,7 +113,7 @@ func (c commands) play(t *testing.T, b block) {
 	}
 }
 
-// checkout is the directory of this source.
+// checkout returns the root directory of this source tree.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -121,7 +121,7 @@ func checkout(t *testing.T) string {
 	return dir
 }
 
-// entry finds what is said of the lines with a key in them.
+// entry returns the value whose key is part of a line.
 func entry[V any](of map[string]V, line string) (found V, is bool) {
 	for part, value := range of {
 		if strings.Contains(line, part) {
@@ -131,7 +131,7 @@ func entry[V any](of map[string]V, line string) (found V, is bool) {
 	return found, false
 }
 
-// goProgram runs a whole program.
+// goProgram runs a complete Go program.
 func goProgram(t *testing.T, b block) {
 	p := newPlace(t)
 	p.write(p.work+"/main.go", b.text)

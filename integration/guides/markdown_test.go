@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// block is a piece of code in a document, with its indentation taken away.
+// block is a piece of code in a document, without its indentation.
 type block struct {
 	doc  string
-	line int // of the document, where it begins
+	line int // first line in the document
 	text string
 }
 
-// documents are those whose every block is run.
+// documents returns the documents whose blocks are all run.
 func documents(t *testing.T) []string {
 	t.Helper()
 	guides, err := filepath.Glob("../../docs/guides/*.md")
@@ -36,7 +36,8 @@ func allBlocks(t *testing.T) []block {
 	return found
 }
 
-// blocks finds what is fenced, and what is indented by four columns or more behind an empty line.
+// blocks returns fenced blocks, and blocks after an empty line that are indented by four or more
+// columns.
 func blocks(doc, text string) []block {
 	var found []block
 	lines := strings.Split(text, "\n")

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	limit = 5 * time.Minute // for what would otherwise hang: a guide's program is compiled, on a busy machine
+	limit = 5 * time.Minute // for anything that would otherwise hang: a guide's program is compiled, on a busy machine
 	poll  = 50 * time.Millisecond
-	// ran has a line for each call of a program that a guide supposes you to have.
+	// ran has a line for each call of a program that a guide expects the user to have.
 	ran = "/var/tmp/ran"
-	// mail has what cron mailed.
+	// mail has the mail that cron sent.
 	mail = "/var/tmp/mail"
 )
 
-// standIn writes down how it was called, and by which tick.
+// standIn logs its name and arguments.
 const standIn = `#!/bin/sh
 echo "${0##*/}${1:+ }$*" >>` + ran + "\n"
 
-// place is where the guides are followed: /shared, the programs that they suppose, three hosts.
+// place is an environment for the guides: /shared, the programs that they expect, three hosts.
 type place struct {
 	*testing.T
-	work string // where the commands are typed
+	work string // working directory of the commands
 }
 
-// newPlace empties /shared and makes a directory to work in, with these programs in it.
+// newPlace empties /shared and creates a working directory with these programs.
 func newPlace(t *testing.T, here ...string) *place {
 	t.Helper()
-	work, err := os.MkdirTemp("", "work-") // t.TempDir has the block's first line in its name
+	work, err := os.MkdirTemp("", "work-") // t.TempDir would contain the block's first line
 	require.NoError(t, err)
 	p := &place{t, work}
 	p.must("rm -rf /shared/* /shared/.[!.]* " + ran + " " + mail + "; : >" + ran + "; : >" + mail + "; chmod 666 " + ran)
@@ -61,7 +61,7 @@ func (p *place) write(path, text string) {
 	require.NoError(p, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// environ is that of somebody who has just logged in.
+// environ returns the environment of a user who has just logged in.
 func environ() []string {
 	return []string{
 		"HOME=/root", "LOGNAME=root", "USER=root", "LANG=C.UTF-8", "SHELL=/bin/bash", "TERM=dumb",
@@ -74,7 +74,7 @@ type ended struct {
 	out, errout string
 }
 
-// sh runs a script to its end.
+// sh runs a script until it exits.
 func (p *place) sh(script string) ended {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit) // a cleanup has no other context
@@ -98,14 +98,14 @@ func (p *place) must(script string) string {
 	return got.out
 }
 
-// eventually waits until a script ends well.
+// eventually waits until a script succeeds.
 func (p *place) eventually(script string) {
 	p.Helper()
 	var got ended
 	require.Eventually(p, func() bool { got = p.sh(script); return got.code == 0 }, limit, poll, script)
 }
 
-// calls are those of the stand-ins since the last look.
+// calls returns the calls of the stand-ins since the last time.
 func (p *place) calls() []string {
 	p.Helper()
 	content, err := os.ReadFile(ran)
@@ -118,13 +118,13 @@ func (p *place) calls() []string {
 type statement struct {
 	text string
 	code int
-	said string // both outputs
+	said string // stdout and stderr
 }
 
-// mark is what separates the outputs of two statements.
+// mark separates the outputs of statements.
 const mark = "\x1e"
 
-// follow types a block's statements into one shell, and tells how each ended.
+// follow types a block's statements into one shell and returns their results.
 func (p *place) follow(text string) []statement {
 	p.Helper()
 	typed := p.statements(text)
@@ -135,7 +135,7 @@ func (p *place) follow(text string) []statement {
 	got := p.sh("exec 2>&1\n" + script.String() + "wait\n")
 	pieces := strings.Split(got.out, mark)
 	var done []statement
-	for i, text := range typed { // what it said, and then its code
+	for i, text := range typed { // first its output, then its exit code
 		require.Less(p, 2*i+1, len(pieces), "the shell ended before %q: %s", text, got.out)
 		code, err := strconv.Atoi(pieces[2*i+1])
 		require.NoError(p, err)
@@ -144,7 +144,7 @@ func (p *place) follow(text string) []statement {
 	return done
 }
 
-// statements are the complete commands of a block, without what is only a comment.
+// statements returns the complete commands of a block, without comments.
 func (p *place) statements(text string) []string {
 	p.Helper()
 	var found []string
@@ -164,8 +164,8 @@ func (p *place) statements(text string) []string {
 	return found
 }
 
-// hosts starts three machines, as far as multilock, ssh and cron can see. They are host1 and
-// node1, and so on, and live as long as this world does.
+// hosts starts three machines, as far as multilock, ssh and cron can see. They are called host1 and
+// node1, and so on, and live as long as this world.
 func hosts(t *testing.T) {
 	t.Helper()
 	require.NoError(t, startHosts())

@@ -28,7 +28,7 @@ func readme() []scene {
 				if command, _, found := strings.Cut(line, "#"); found && strings.Contains(line, "--join") {
 					hosts(t)
 					p := newPlace(t)
-					// 1: it warns of the file system, which is no NFS here.
+					// 1: doctor warns about the file system, which is not NFS here.
 					p.must("{ for i in 1 2 3; do ssh -n host$i '" + command + "' & pids=\"$pids $!\"; done; for p in $pids; do wait $p; test $? -le 1 || exit; done; } >out; test $(grep -c 'join: 3 participants' out) = 3")
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slurm starts Slurm, which lives as long as this world does.
+// slurm starts Slurm, which runs as long as this world.
 func slurm(t *testing.T) {
 	t.Helper()
 	hosts(t)
@@ -27,7 +27,7 @@ var startSlurm = sync.OnceValue(func() error {
 	return nil
 })
 
-// array is the guide's script, which a test adds to the directory that it is for.
+// array returns the guide's batch script, which tests write into the directory that it expects.
 func array(t *testing.T) string {
 	t.Helper()
 	for _, b := range allBlocks(t) {
@@ -63,7 +63,7 @@ func slurmNext(t *testing.T, b block) {
 	p.eventually("grep -q next-step " + ran)
 }
 
-// What Slurm does to a task, the job survives: nothing is recorded, and it runs elsewhere.
+// The job survives whatever Slurm does to a task: nothing is recorded, and the job runs elsewhere.
 func TestSlurmEndsATask(t *testing.T) {
 	for name, end := range map[string]string{"requeue": "scontrol requeue", "scancel": "scancel"} {
 		t.Run(name, func(t *testing.T) {
@@ -79,12 +79,12 @@ func TestSlurmEndsATask(t *testing.T) {
 			p.must("multilock -d /shared/convert -g convert wait --expect 1 --timeout 50")
 			p.must("scancel -u root")
 			p.eventually(ended20)
-			require.Equal(t, "2\n", p.must("wc -l </shared/convert/begun"), "it ran twice: once to its end")
+			require.Equal(t, "2\n", p.must("wc -l </shared/convert/begun"), "it ran twice, and ended once")
 		})
 	}
 }
 
-// Only a job that Slurm knows to be over is a reason to take its lock early.
+// A lock is taken over early only if Slurm reports that the holder's job is over.
 func TestProbeAsksSlurm(t *testing.T) {
 	slurm(t)
 	p := newPlace(t)
@@ -96,7 +96,7 @@ func TestProbeAsksSlurm(t *testing.T) {
 	require.Equal(t, 124, p.sh(try+"2 -- true").code, "the job runs")
 
 	p.must("kill -STOP $(cat /run/slurmctld.pid)")
-	// Its processes are gone, and Slurm is not there to say so.
+	// The holder's processes are gone, and Slurm cannot confirm it.
 	p.must(`for i in 1 2 3; do ssh -n host$i 'pkill -KILL -f "^multilock -d /shared run -n p" ; pkill -KILL -f "^sleep 300"; true'; done`)
 	got := p.sh(try + "20 -- true")
 	require.Equal(t, 124, got.code, "%s%s", got.out, got.errout)
@@ -107,8 +107,9 @@ func TestProbeAsksSlurm(t *testing.T) {
 	require.Contains(t, p.must("multilock -d /shared history p"), "its Slurm job "+job+" is over (FAILED)")
 }
 
-// A job that comes to its time limit is told in time, whether Slurm tells multilock alone (--signal) or all of
-// its processes at the limit itself: it ends, the lock is given back, and who waits takes it.
+// A job that reaches its time limit is warned in time, whether Slurm signals only multilock early
+// (--signal) or all processes at the limit. The job ends, the lock is released, and a waiter acquires
+// it.
 func TestSlurmTimeLimit(t *testing.T) {
 	slurm(t)
 	p := newPlace(t)
@@ -121,10 +122,10 @@ func TestSlurmTimeLimit(t *testing.T) {
 		p.eventually("multilock -d /shared status " + name + "; test $? = 121")
 		p.must("sbatch --output=/shared/next." + name + " --wrap 'multilock -d /shared run -n " + name + " --wait forever -- echo next'")
 	}
-	// A limit is of minutes, and Slurm looks at it every half a minute.
+	// Slurm's limits are in minutes, and Slurm checks them every 30 seconds.
 	require.Eventually(t, func() bool { return p.sh(ended20).code == 0 }, 4*limit, time.Second)
 	for name, state := range map[string]string{"signal": "COMPLETED", "limit": "TIMEOUT"} {
-		// A shell that gets a second signal in its trap begins the trap again.
+		// If a shell gets a second signal while its trap runs, it runs the trap again.
 		require.Equal(t, "told\n", p.must("sort -u /shared/told."+name), p.sh("cat /shared/"+name+".sbatch.log").out)
 		require.Contains(t, p.must("cat /shared/next."+name), "next\n")
 		require.Equal(t, state+"\n", p.must("squeue -h -t all -n "+name+".sbatch -o %T"))

@@ -29,7 +29,7 @@ func timers() []scene {
 				require.NoError(t, os.WriteFile(unitDir+name, []byte(text), 0o644))
 			}
 			verify, enable, _ := strings.Cut(b.text, "\n")
-			require.Equal(t, "systemctl enable --now multilock-nightly.timer\n", enable, "it needs a systemd that runs, which no world has")
+			require.Equal(t, "systemctl enable --now multilock-nightly.timer\n", enable, "needs a running systemd, which a world lacks")
 			verifies(p, strings.Replace(verify, "verify", "verify --man=no", 1))
 			verifies(p, "systemd-analyze verify --man=no "+unitDir+"multilock-nightly.service")
 			p.must("systemctl --root / enable multilock-nightly.timer && test -e " + unitDir + "timers.target.wants/multilock-nightly.timer; rm /usr/bin/multilock")
@@ -37,7 +37,7 @@ func timers() []scene {
 	}
 }
 
-// The manifests beside the guide.
+// TestKubernetes checks the manifests beside the guide.
 func TestKubernetes(t *testing.T) {
 	for _, name := range []string{"nightly.sh", "work"} {
 		require.NoError(t, os.WriteFile("/usr/local/bin/"+name, []byte(standIn), 0o755))
@@ -58,10 +58,10 @@ func TestKubernetes(t *testing.T) {
 	inPod(t, job.Spec.Template.Spec)
 }
 
-// inPod runs the command of a pod as the manifest says, and checks what the schema leaves open.
+// inPod runs a pod's command as the manifest says, and checks what the schema does not.
 func inPod(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
-	require.Contains(t, []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}, pod.RestartPolicy, "a Job takes no other")
+	require.Contains(t, []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}, pod.RestartPolicy, "the only policies for a Job")
 	p := newPlace(t)
 	for _, container := range pod.Containers {
 		for _, at := range container.VolumeMounts {
@@ -81,17 +81,17 @@ func inPod(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// verifies requires that systemd has nothing to say about a unit.
+// verifies requires that systemd does not complain about a unit.
 func verifies(p *place, command string) {
 	p.Helper()
 	got := p.sh(command)
 	require.Zero(p, got.code, got.errout)
 	for line := range strings.Lines(got.errout) {
-		require.NotContains(p, line, "nightly", got.errout) // other units of the machine are not ours
+		require.NotContains(p, line, "nightly", got.errout) // other units of the machine do not matter
 	}
 }
 
-// packagedUnits returns the examples in the packages, by their names.
+// packagedUnits returns the example units in the packages, by name.
 func packagedUnits(t *testing.T) map[string]string {
 	t.Helper()
 	units := map[string]string{}

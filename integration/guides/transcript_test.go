@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTutorial types the tutorial on two hosts, block by block, and compares what it prints.
+// TestTutorial types the tutorial on two hosts, block by block, and compares the output.
 func TestTutorial(t *testing.T) {
 	hosts(t)
 	newPlace(t)
@@ -27,7 +27,7 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// transcript is a block with commands and what they print, on this host.
+// transcript types a block of commands with their output on this host, and compares the output.
 func transcript(t *testing.T, b block) {
 	newPlace(t)
 	here := newShell(t, "sh", "-c")
@@ -36,12 +36,12 @@ func transcript(t *testing.T, b block) {
 	}
 }
 
-// step is a command in a transcript, and what it prints.
+// step is a command in a transcript with its output.
 type step struct {
 	host, typed, prints string
 }
 
-// prompt begins a line with a command: the host's name and a dollar sign.
+// prompt matches a line with a command: the host's name and a dollar sign.
 var prompt = regexp.MustCompile(`^(\w*)\$ (.*)$`) //nolint:gochecknoglobals // a constant
 
 func stepsOf(t *testing.T, b block) (steps []step) {
@@ -57,8 +57,8 @@ func stepsOf(t *testing.T, b block) (steps []step) {
 	return steps
 }
 
-// check compares what was printed with the transcript, except for what differs from run to run:
-// numbers of processes, times, the columns of tables, and what stands as "...".
+// check compares the output with the transcript, except for what differs between runs: process IDs,
+// times, table columns, and whatever the transcript shows as "...".
 func (s step) check(t *testing.T, printed string) {
 	t.Helper()
 	t.Logf("%s$ %s\n%s", s.host, s.typed, printed)
@@ -96,7 +96,7 @@ func newShell(t *testing.T, starter ...string) *shell {
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the end of a session says nothing
+		_ = cmd.Wait() // the exit code of the session does not matter
 	})
 	return &shell{t, in, bufio.NewReader(out)}
 }
@@ -104,10 +104,11 @@ func newShell(t *testing.T, starter ...string) *shell {
 // started matches a command that leaves a holder in the background.
 var started = regexp.MustCompile(`[^&]& sleep [0-9.]+$`) //nolint:gochecknoglobals // a constant
 
-// untilHeld ends when a lock is held. On a busy machine, that takes longer than the sleep of a transcript.
+// untilHeld waits until a lock is held. On a busy machine that takes longer than the transcript's
+// sleep.
 const untilHeld = `; until find /shared ! -path '*/.multilock/*' -name '*.locked' 2>/dev/null | grep -q .; do sleep 0.1; done`
 
-// typeIn types a command, and returns what is printed until the shell reads the next one.
+// typeIn types a command, and returns the output up to the next prompt.
 func (s *shell) typeIn(command string) string {
 	s.t.Helper()
 	if started.MatchString(command) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// as is a block that a user of the world types, who is in the groups that he has been put into.
+// as runs a block as a user of the world, with that user's current groups.
 func as(who, before string, c commands) func(*testing.T, block) {
 	return func(t *testing.T, b block) {
 		require.True(t, who == "root" || strings.HasPrefix(b.text, "# "+who), b.text)
@@ -35,7 +35,7 @@ func as(who, before string, c commands) func(*testing.T, block) {
 	}
 }
 
-// team is the place with the guide's users, and the directory that its first block makes.
+// team returns a place with the guide's users, and the directory that its first block creates.
 func team(t *testing.T, here ...string) *place {
 	t.Helper()
 	p := newPlace(t, here...)
@@ -51,7 +51,7 @@ func team(t *testing.T, here ...string) *place {
 	return p
 }
 
-// by runs a command as somebody, in /shared/locks, with a umask that gives the group nothing.
+// by returns a command that a user runs in /shared/locks, with a umask that gives the group no access.
 func by(who, command string) string {
 	return "setpriv --reuid " + who + " --regid " + who + " --init-groups sh -c 'umask 077; multilock " + command + "'"
 }
