@@ -24,13 +24,12 @@ func TestConformanceInAGroup(t *testing.T) {
 	locktest.Run(t, fixture(mongolab.Options{}, "nightly jobs"))
 }
 
-// As the primary of a replica set the server has drivers repeat writes by
-// themselves, and sources ask for linearizable reads.
+// On the primary of a replica set, drivers retry writes and sources use linearizable reads.
 func TestConformanceInAReplicaSet(t *testing.T) {
 	locktest.Run(t, fixture(mongolab.Options{ReplicaSet: true}, ""))
 }
 
-// A server at a real distance takes a second for each command. With -short it takes less.
+// A distant server takes a second per command. With -short it takes less.
 func TestConformanceFarAway(t *testing.T) {
 	opt := mongolab.Options{Latency: time.Second}
 	if testing.Short() {
@@ -58,9 +57,9 @@ var longStress = flag.Bool("long", false, "the long form of the stress test: 16 
 
 const stressTTL = 2 * time.Second
 
-// TestStress has processes fight for one lock. They are killed and stopped at any moment,
-// connections are cut, and commands and replies get lost. Nobody holds what another
-// holds, numbers grow, and the lock is never stuck.
+// TestStress has processes contend for one lock. They are killed and paused at random, connections are
+// cut, and commands and replies are lost. There is never more than one holder, fencing tokens grow, and
+// the lock never gets stuck.
 func TestStress(t *testing.T) {
 	size, turns := 6, 100
 	if *longStress {
@@ -83,8 +82,8 @@ func playWorker() error {
 	})
 }
 
-// badNetwork loses a share of all commands, and as many replies, and delays some
-// until long after their clients have given them up.
+// badNetwork loses some of the commands and as many replies, and delays some commands until long after
+// their clients gave up.
 func badNetwork(share float64) mongolab.Injector {
 	return func(c mongolab.Command) mongolab.Fault {
 		if c.Upkeep {

@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TestCost counts commands. A source asks the server who it is before the first.
+// TestCost counts commands. Before its first command, a source asks what the server is.
 func TestCost(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
@@ -77,7 +77,7 @@ func TestCost(t *testing.T) {
 			lease = leased(t, src, "nightly", c)
 			return nil
 		}},
-		{"take it over", mongolab.Counts{"update": 4, "find": 2}, func() error { // refused, seen, broken, told in the history, taken
+		{"take it over", mongolab.Counts{"update": 4, "find": 2}, func() error { // refused, inspected, broken, logged, acquired
 			next, err := multilock.TryAcquire(ctx, src, "nightly", opt)
 			lock = next
 			return err
@@ -96,5 +96,5 @@ func TestCost(t *testing.T) {
 
 func ignore(context.Context) error { return nil }
 
-// BenchmarkLock measures the embedded server, or the real one if it is named.
+// BenchmarkLock measures the embedded server, or a real one if it is named.
 func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, fixture(mongolab.Options{}, "")) }

@@ -20,8 +20,8 @@ func uniqueOwner() mongo.IndexModel {
 	return mongo.IndexModel{Keys: bson.D{{Key: "owner", Value: 1}}, Options: options.Index().SetUnique(true)}
 }
 
-// Documents of other programs are held by an unknown process, whatever is in them, and
-// are left as they are.
+// A document of another program is a lock held by an unknown process, whatever it contains, and stays
+// unchanged.
 func TestForeignDocuments(t *testing.T) {
 	held := func(more ...bson.E) bson.D { return append(bson.D{{Key: "v", Value: 1}}, more...) }
 	for name, fields := range map[string]bson.D{
@@ -71,7 +71,7 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
-// Whatever else a program keeps in a document that is also a lock, stays there.
+// Other fields of a document that is also a lock stay unchanged.
 func TestOtherFieldsStay(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -89,11 +89,11 @@ func TestOtherFieldsStay(t *testing.T) {
 	doc := l.raw(c, "ada")
 	require.Equal(t, "ada@example.org", doc["mail"])
 	delete(doc, "mail")
-	require.Len(t, doc, 3, "a free lock is {_id, locked}, and who was broken last: %v", doc)
+	require.Len(t, doc, 3, "a free lock is {_id, locked} and the last broken holder: %v", doc)
 }
 
-// A lock that an administrator frees by hand is lost for its holder, and what is left
-// of its record is nothing that the next one inherits.
+// A lock that an administrator frees by hand is lost for its holder, and the next holder inherits
+// nothing from the old record.
 func TestUnlockedByHand(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -112,7 +112,7 @@ func TestUnlockedByHand(t *testing.T) {
 	require.NoError(t, next.Release(within(t)))
 }
 
-// A document that was removed takes the lock along. The holder learns it.
+// A lock is lost if its document is deleted, and the holder learns it.
 func TestDocumentIsRemoved(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()

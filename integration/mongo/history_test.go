@@ -15,13 +15,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// numbered is the n-th event of a writer.
+// numbered returns the n-th event of a writer.
 func numbered(writer string, n int) source.Event {
 	return source.Event{Time: time.Now(), What: source.EventAcquired, Name: writer, Attempt: n + 1}
 }
 
-// TestFollow has several hosts write while one reads: every event comes once, those
-// of each writer in order, over many pages.
+// TestFollow has several hosts write while one reads: every event is read once, each writer's events in
+// order, over many pages.
 func TestFollow(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -76,7 +76,7 @@ func TestFollow(t *testing.T) {
 
 	before := l.server.Counts()
 	require.Zero(t, take())
-	require.Equal(t, mongolab.Counts{"find": 1}, l.server.Counts().Since(before), "a poll without news is one request")
+	require.Equal(t, mongolab.Counts{"find": 1}, l.server.Counts().Since(before), "a poll without new events is one request")
 }
 
 func TestHistorySince(t *testing.T) {
@@ -105,7 +105,7 @@ func TestHistorySince(t *testing.T) {
 	require.Equal(t, 2, events[0].Attempt)
 }
 
-// A page that somebody else wrote, or changed, has nothing to tell, and ends no reading.
+// A page that another program wrote or changed yields no events, and does not end the reading.
 func TestForeignPages(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -121,7 +121,7 @@ func TestForeignPages(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = history.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "/000000000999x"}, {Key: "n", Value: 1}, {Key: "events", Value: bson.A{}}, {Key: "last", Value: time.Now()}})
-	require.NoError(t, err, "no page, though it comes where pages do")
+	require.NoError(t, err, "a document among the pages that is no page")
 	require.NoError(t, l.open(c, "").Record(within(t), []source.Event{numbered("own", 1)}))
 
 	follower, read := l.open(c, "").Follow(time.Now().Add(-time.Hour)), 0
@@ -139,7 +139,7 @@ func TestForeignPages(t *testing.T) {
 	require.Len(t, events, 2)
 }
 
-// Whatever a job says about itself, its documents stay small.
+// A job's documents stay small, whatever the job reports about itself.
 func TestLongTextsAreCut(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -162,7 +162,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// More names than one reply of the server holds.
+// More names than fit into one reply of the server.
 func TestManyNames(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -186,8 +186,7 @@ func TestManyNames(t *testing.T) {
 	require.Equal(t, held, results)
 }
 
-// While a lock passes from one to the next and somebody always has one, no barrier
-// opens.
+// While a lock passes from holder to holder and one of them always holds a lock, no barrier opens.
 func TestEmptySeesEveryHolder(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -222,8 +221,8 @@ func TestEmptySeesEveryHolder(t *testing.T) {
 	require.True(t, empty)
 }
 
-// However long a history is, a few pages of it are read ahead. Hosts that write a little
-// out of order are told in order.
+// Only a few pages of a history are read ahead, however long it is. Events that hosts wrote slightly
+// out of order are returned in order.
 func TestHistoryIsReadInPieces(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
@@ -231,7 +230,7 @@ func TestHistoryIsReadInPieces(t *testing.T) {
 	events := make([]source.Event, pages*64)
 	for i := range events {
 		events[i] = numbered("x", i)
-		events[i].Time = events[i].Time.Add(time.Duration(i^127) * time.Second) // two pages at a time are turned around
+		events[i].Time = events[i].Time.Add(time.Duration(i^127) * time.Second) // reverses two pages at a time
 	}
 	require.NoError(t, src.Record(within(t), events))
 	before, told := l.server.Counts(), 0

@@ -26,11 +26,11 @@ import (
 
 const watchdog = engine.Watchdog
 
-// lab is one server, and collections in it.
+// lab is a server with collections.
 type lab struct {
 	testing.TB
 	server *mongolab.Server
-	client *mongo.Client // for looking behind the scenes, and for other programs
+	client *mongo.Client // for inspecting the store directly, and for other programs
 	places atomic.Int64
 }
 
@@ -41,7 +41,7 @@ func newLab(tb testing.TB, opt mongolab.Options) *lab {
 	return l
 }
 
-// connect is what any program with the driver does.
+// connect connects like any program with the driver.
 func (l *lab) connect() *mongo.Client {
 	l.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(l.server.URI()))
@@ -50,12 +50,12 @@ func (l *lab) connect() *mongo.Client {
 	return client
 }
 
-// collection is a new one: in a large one FerretDB reads all documents.
+// collection returns a new collection, because FerretDB reads all documents of a collection.
 func (l *lab) collection() *mongo.Collection {
 	return l.client.Database(l.server.Database()).Collection(fmt.Sprintf("locks%d", l.places.Add(1)))
 }
 
-// url is how a source finds a collection through the proxy.
+// url returns a source's URL for a collection behind the proxy.
 func (l *lab) url(c *mongo.Collection) string {
 	head, query, _ := strings.Cut(l.server.URI(), "?")
 	head = strings.TrimSuffix(head, "/")
@@ -65,7 +65,7 @@ func (l *lab) url(c *mongo.Collection) string {
 	return head + "/" + c.Database().Name() + "." + c.Name() + "?" + query
 }
 
-// open opens a collection as another process would: with connections of its own.
+// open opens a collection like another process, with its own connections.
 func (l *lab) open(c *mongo.Collection, group string) *mongolock.Source {
 	l.Helper()
 	return l.openWith(mongolock.Options{Place: l.place(c), Group: group})
@@ -83,7 +83,7 @@ func (l *lab) place(c *mongo.Collection) mongolock.Place {
 	return mongolock.Place{URL: l.url(c), BehindSerialisingProxy: !l.server.Real()}
 }
 
-// raw is a lock's document as it is stored, nil if there is none.
+// raw returns the stored document of a lock, nil if there is none.
 func (l *lab) raw(c *mongo.Collection, id string) bson.M {
 	l.Helper()
 	var doc bson.M
@@ -95,7 +95,6 @@ func (l *lab) raw(c *mongo.Collection, id string) bson.M {
 	return doc
 }
 
-// within bounds a test.
 func within(tb testing.TB) context.Context { return engine.Within(tb) }
 
 func try(tb testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
@@ -105,10 +104,10 @@ func try(tb testing.TB, src multilock.Source, name string, opt multilock.Terms) 
 	return lock
 }
 
-// claim is what a holder with a short TTL writes, whose process is nobody's.
+// claim returns a claim with this TTL and no holder's process.
 func claim(ttl time.Duration) source.Claim { return engine.Claim(ttl) }
 
-// leased takes a free lock that nothing renews.
+// leased acquires a free lock that nothing renews.
 func leased(tb testing.TB, src multilock.Source, name string, c source.Claim) source.Lease {
 	tb.Helper()
 	contender, err := src.Contend(within(tb), name, c, multilock.StalePolicy{})
@@ -127,9 +126,9 @@ func requireState(tb testing.TB, src multilock.Source, name string, want source.
 	return seen
 }
 
-// TestMain lets more tests run at a time than there are processors: after a fault a driver
-// waits for half a second before it asks the server again, and that is what most of
-// the time goes to. An option on the command line wins.
+// TestMain runs more tests in parallel than there are processors, because most of them only wait: after
+// a fault a driver waits half a second before it asks the server again. An option on the command line
+// wins.
 func TestMain(m *testing.M) {
 	actor.Play(map[string]func() error{"worker": playWorker})
 	if err := flag.Set("test.parallel", "16"); err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// hideFirst has the first write of a name carried out without an answer. What the
-// driver then sends again by itself meets a server that is not the primary, whose
-// answer says nothing about the first one.
+// hideFirst executes the first write with this name without a reply. The driver's retry then reaches a
+// server that is not the primary, whose reply says nothing about the first attempt.
 func (l *lab) hideFirst(name string) {
 	var mu sync.Mutex
 	var first mongolab.Command
@@ -39,7 +38,7 @@ func TestRefusalOfARepetitionProvesNothing(t *testing.T) {
 	l := newLab(t, mongolab.Options{ReplicaSet: true})
 	c := l.collection()
 	place := l.place(c)
-	place.Timeout = 5 * time.Second // a driver waits for half a second between two attempts
+	place.Timeout = 5 * time.Second // a driver waits half a second between two attempts
 	src := l.openWith(mongolock.Options{Place: place})
 	requireState(t, src, "nightly", multilock.StateFree)
 
@@ -60,11 +59,11 @@ func TestRefusalOfARepetitionProvesNothing(t *testing.T) {
 	l.server.Inject(nil)
 	value, _, err := register.Peek(within(t))
 	require.NoError(t, err)
-	require.Equal(t, "one", string(value), "it was swapped in, so nobody may say that it was not")
+	require.Equal(t, "one", string(value), "the swap took place, so the error must not deny it")
 }
 
-// Whoever asks for a lock in the middle of a transaction gets one that all others
-// see at once, and that does not go away with the transaction.
+// A lock acquired in the middle of a transaction is visible to all others at once, and does not vanish
+// with the transaction.
 func TestTransactionOfTheCaller(t *testing.T) {
 	l := newLab(t, mongolab.Options{ReplicaSet: true})
 	c := l.collection()
@@ -89,8 +88,8 @@ func TestTransactionOfTheCaller(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// A contender takes back what is in doubt for a limited time: to a server that does
-// not answer it is sent once.
+// A contender withdraws an attempt in doubt within a limited time: if the server does not answer, it
+// does not retry.
 func TestWithdrawalIsNotRepeated(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
@@ -107,8 +106,8 @@ func TestWithdrawalIsNotRepeated(t *testing.T) {
 	require.Equal(t, mongolab.Counts{"update": 1}, l.server.Counts().Since(before))
 }
 
-// lateAttempt has the first upsert of a contender carried out when the contender has
-// seen that it was not, and right before its second one.
+// lateAttempt delays a contender's first upsert until the contender has seen that it did not take
+// place, and executes it right before the second upsert.
 func lateAttempt(l *lab) {
 	stuck, done := make(chan struct{}), make(chan struct{})
 	l.server.Inject(func(c mongolab.Command) mongolab.Fault {
@@ -129,7 +128,7 @@ func lateAttempt(l *lab) {
 	})
 }
 
-// awaitZombie closes done when a command was carried out that was stuck.
+// awaitZombie closes done when a delayed command was executed.
 func (l *lab) awaitZombie(done chan<- struct{}) {
 	defer close(done)
 	require.Eventually(l, func() bool {
@@ -142,7 +141,7 @@ func (l *lab) awaitZombie(done chan<- struct{}) {
 	}, watchdog, eyeblink)
 }
 
-// Whoever meets a late attempt of its own takes it over, and does not wait for it.
+// A contender that finds its own late attempt adopts the lock, and does not wait for it.
 func TestLateAttemptIsAdopted(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -156,7 +155,7 @@ func TestLateAttemptIsAdopted(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// Whoever does not look is refused, and takes the late attempt back.
+// A contender that does not inspect the lock gets an error, and withdraws its late attempt.
 func TestLateAttemptIsTakenBack(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -169,8 +168,7 @@ func TestLateAttemptIsTakenBack(t *testing.T) {
 	requireState(t, src, "nightly", multilock.StateFree)
 }
 
-// A holder that was broken is not brought back to life by a late command of its own:
-// each attempt has another token.
+// A late command of a broken holder does not revive it, because each attempt has a new token.
 func TestLateAttemptRevivesNobody(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// long is a TTL that does not pass during a test.
+	// long is a TTL that does not expire during a test.
 	long = time.Hour
-	// eyeblink is how often a condition is looked at.
+	// eyeblink is the pause between two checks of a condition.
 	eyeblink = 2 * time.Millisecond
 )
 
-// TestSweep does what a holder, a breaker or a reader does, with a fault at the
-// first command, then at the second, and so on until there is no such command. What
-// was said must be true of what is in the database then.
+// TestSweep runs each operation of a holder, a breaker or a reader with a fault at its first command,
+// then at its second, and so on until it has no such command. Afterwards the reported result must match
+// what is in the database.
 func TestSweep(t *testing.T) {
 	operations := locktest.Operations("first acquire", "acquire", "be refused", "renew", "release", "break", "force", "commit", "forget",
 		"mark the job", "fence", "learn the outcome", "publish", "record", "read")
@@ -58,8 +58,7 @@ type trouble struct {
 	times int
 }
 
-// troubles are all ways in which a command can go wrong, and the two of them that
-// hit its repetition as well.
+// troubles returns all faults of a command, and two that also hit its retries.
 func troubles() map[string]trouble {
 	return map[string]trouble{
 		"dropped":       {mongolab.Fault{Outcome: mongolab.Dropped}, 1},
@@ -73,7 +72,7 @@ func troubles() map[string]trouble {
 	}
 }
 
-// stage is a collection of its own, and one fault.
+// stage is a collection with one fault.
 type stage struct {
 	*lab
 	c    *mongo.Collection
@@ -81,7 +80,7 @@ type stage struct {
 	what trouble
 
 	hit    atomic.Bool
-	awaken chan struct{} // closed when zombies may walk
+	awaken chan struct{} // closed when zombies may be executed
 	awake  func()
 }
 
@@ -91,8 +90,8 @@ func newStage(l *lab, what trouble, n int) *stage {
 	return s
 }
 
-// bench: what the network loses, even a few times in a row, nobody notices. A server that
-// says that it is not the primary is believed, unless the driver finds out better.
+// bench returns a bench on which faults of the network must be hidden, even a few in a row. A server's
+// claim not to be the primary is trusted, unless the driver finds out otherwise.
 func (s *stage) bench() *locktest.Bench {
 	dead := claim(long)
 	dead.Holder.Identity = engine.Dead(s)
@@ -102,7 +101,7 @@ func (s *stage) bench() *locktest.Bench {
 	}
 }
 
-// arm has the n-th command from now on go wrong.
+// arm injects the fault at the n-th command from now on.
 func (s *stage) arm() {
 	fault := s.what.Fault
 	if fault.Outcome == mongolab.Zombie {
@@ -122,7 +121,7 @@ func (s *stage) disarm() bool {
 	return s.hit.Load()
 }
 
-// land lets a command be carried out that was stuck, and waits for it.
+// land lets a delayed command continue and waits until it was executed.
 func (s *stage) land() {
 	close(s.awaken)
 	if s.what.Outcome != mongolab.Zombie || !s.hit.Load() {
@@ -138,13 +137,13 @@ func (s *stage) land() {
 	}, watchdog, eyeblink)
 }
 
-// token is whose the lock is, "" if there is no document.
+// token returns the token in the lock's document, "" without a document.
 func (s *stage) token() string {
 	token, _ := s.raw(s.c, "nightly")["locked"].(string)
 	return token
 }
 
-// result is what a job ended with.
+// result returns a job's result with this exit code.
 func result(lock interface{ Record() source.Record }, exit int) multilock.Result {
 	r := lock.Record()
 	return multilock.Result{Name: r.Name, Token: r.Token, By: r.Holder.Identity, Exit: exit, Attempt: 1}

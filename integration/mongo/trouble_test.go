@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A waiter whose time is over while no server is to be found says both.
+// A waiter whose time is over while no server is reachable reports both.
 func TestTimeIsOverWhileTheServerIsAway(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
@@ -32,7 +32,7 @@ func TestTimeIsOverWhileTheServerIsAway(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// A server that takes commands and does not answer costs a caller its time, no more.
+// A server that receives commands and never answers costs a caller only its time.
 func TestSilentServer(t *testing.T) {
 	for _, outcome := range []mongolab.Outcome{mongolab.Hung, mongolab.Mute} {
 		l := newLab(t, mongolab.Options{})
@@ -48,7 +48,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// A heartbeat that is not answered is given up in time for another: the lock stays.
+// A heartbeat without a reply is abandoned in time for another one, so the lock stays.
 func TestHeartbeatsAreRepeated(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
@@ -60,8 +60,8 @@ func TestHeartbeatsAreRepeated(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// A server that is restarted, or a primary that is replaced, interrupts nobody for
-// longer than it is away.
+// A restart of the server, or a new primary, interrupts holders and waiters no longer than the outage
+// itself.
 func TestServerIsRestarted(t *testing.T) {
 	for _, opt := range []mongolab.Options{{}, {ReplicaSet: true}} {
 		l := newLab(t, opt)
@@ -106,14 +106,14 @@ func TestUserWhoMayNotWrite(t *testing.T) {
 	requireState(t, src, "weekly", multilock.StateHeld)
 	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
 	require.ErrorContains(t, err, "readWrite")
-	require.NotErrorIs(t, err, multilock.ErrUnsure, "a refusal leaves nothing in doubt")
+	require.NotErrorIs(t, err, multilock.ErrUnsure, "an error reply leaves nothing in doubt")
 	_, err = multilock.Break(within(t), src, "weekly", multilock.BreakOptions{Alive: true})
 	require.ErrorContains(t, err, "readWrite")
 	l.server.Inject(nil)
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// The index is a convenience: locks do without, and who examines hears of it.
+// The index is optional: locks work without it, and Examine reports that it is missing.
 func TestUserWhoMayNotMakeTheIndex(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
@@ -130,12 +130,12 @@ func TestUserWhoMayNotMakeTheIndex(t *testing.T) {
 	require.Fail(t, "nothing is said about the index")
 }
 
-// A replica set with a member down does not answer, if there are documents already.
+// createIndexes blocks on a replica set with a member down, if the collection has documents.
 func TestIndexThatIsNotFinished(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	place := l.place(c)
-	place.Timeout = 3 * time.Second // enough for all else on a busy machine
+	place.Timeout = 3 * time.Second // enough for everything else on a busy machine
 	src := l.openWith(mongolock.Options{Place: place})
 	l.server.Inject(mongolab.Every("createIndexes", mongolab.Fault{Outcome: mongolab.Hung}))
 	lock := try(t, src, "nightly", multilock.Options{})
@@ -143,7 +143,7 @@ func TestIndexThatIsNotFinished(t *testing.T) {
 	before := l.server.Counts()
 	lock = try(t, src, "nightly", multilock.Options{})
 	require.NoError(t, lock.Release(within(t)))
-	require.Zero(t, l.server.Counts().Since(before)["createIndexes"], "nobody waits for it twice")
+	require.Zero(t, l.server.Counts().Since(before)["createIndexes"], "the index is tried only once")
 	for _, f := range src.Examine(t.Context()) {
 		require.Equal(t, f.Subject == "index", strings.Contains(f.Text, "there may be no index"), f.Text)
 	}
@@ -157,7 +157,7 @@ func TestWrongPassword(t *testing.T) {
 	require.ErrorContains(t, err, "check the user, the password and authSource")
 	l.server.Inject(nil)
 	lock := try(t, src, "nightly", multilock.Options{})
-	require.NoError(t, lock.Release(within(t)), "the next try asks anew")
+	require.NoError(t, lock.Release(within(t)), "the next attempt asks again")
 }
 
 func TestCollectionsThatCannotHoldLocks(t *testing.T) {
@@ -169,7 +169,7 @@ func TestCollectionsThatCannotHoldLocks(t *testing.T) {
 	require.ErrorContains(t, err, "capped")
 }
 
-// Another unique index may refuse a lock that nobody holds; that is not "held".
+// Another unique index may prevent acquiring a free lock. The error must not be that the lock is held.
 func TestAnotherUniqueIndex(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
