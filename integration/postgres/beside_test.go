@@ -12,9 +12,9 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// TestBesideAdvisoryLocks has a lock taken and given back again and again, by us and by PostgreSQL's
-// own pg_advisory_lock, which no standby knows and which goes with its session, in turns: it costs
-// the same requests.
+// TestBesideAdvisoryLocks acquires and releases a lock repeatedly, with multilock and with PostgreSQL's
+// own pg_advisory_lock in turns. Both cost the same requests, although an advisory lock ends with its
+// session and is unknown to standbys.
 func TestBesideAdvisoryLocks(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{})
 	proxy := pglab.NewProxy(t, s.Address, 0)
@@ -44,7 +44,7 @@ func TestBesideAdvisoryLocks(t *testing.T) {
 				require.NoError(t, cycle(), name)
 			}
 			if round == 0 {
-				continue // connects, and makes the schema
+				continue // connects, and creates the schema
 			}
 			took[name] = min(took[name], time.Since(start)/cycles) // the machine may be busy with something else
 			requests[name] += proxy.Requests() - before

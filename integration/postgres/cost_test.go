@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TestCost counts requests, each of which takes one answer's time.
+// TestCost counts requests, each of which costs a round trip.
 func TestCost(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{})
 	proxy := pglab.NewProxy(t, s.Address, 0)
@@ -61,8 +61,8 @@ func TestCost(t *testing.T) {
 	require.Equal(t, 1, proxy.Connections(), "one at a time needs one connection")
 }
 
-// TestFirstCycle: who comes for the first time learns about the server and the schema, and then
-// needs two requests like anybody.
+// TestFirstCycle: a new client first reads the properties of the server and the schema, and then needs
+// two requests like any other.
 func TestFirstCycle(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{})
 	place := schema()
@@ -72,9 +72,8 @@ func TestFirstCycle(t *testing.T) {
 	require.Equal(t, 3, proxy.Requests())
 }
 
-// TestWaiters has many wait for one lock: they are served in the order in which they came, none asks
-// for anything as long as nothing happens but for one request of all of them together now and then,
-// and a hand-over costs the same however many wait.
+// TestWaiters: waiters are served in order of arrival, and while nothing happens they send no requests
+// except for an occasional one for all of them. A handover costs the same however many wait.
 func TestWaiters(t *testing.T) {
 	cost := map[int]float64{}
 	many := 200
@@ -91,7 +90,7 @@ func TestWaiters(t *testing.T) {
 		idle := func() {
 			before, start := proxy.Requests(), time.Now()
 			time.Sleep(9 * time.Second)
-			require.LessOrEqual(t, proxy.Requests()-before, 1+int(time.Since(start)/(4*time.Second)), "who waits asks for nothing")
+			require.LessOrEqual(t, proxy.Requests()-before, 1+int(time.Since(start)/(4*time.Second)), "waiters send no requests")
 		}
 		cost[size] = engine.Crowd{Source: open(t, proxy.Address, place, ""), Waiting: waiting, Requests: proxy.Requests, Idle: idle}.Serve(t, size)
 		t.Logf("%d waiters: %.2f requests for each hand-over and release", size, cost[size])

@@ -14,12 +14,13 @@ import (
 
 func hold(t *testing.T, src *pglock.Source, name string, ttl time.Duration) *multilock.Lock {
 	t.Helper()
-	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Detached{Options: multilock.Options{TTL: ttl}}) // no heartbeats but those that the test asks for
+	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Detached{Options: multilock.Options{TTL: ttl}}) // no heartbeats except those that the test sends
 	require.NoError(t, err)
 	return lock
 }
 
-// TestStandby: a server that takes no writes is told of at once, and passed over where there is another.
+// TestStandby: a server that takes no writes is reported at once, and skipped if there is another
+// server.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -29,8 +30,8 @@ func TestStandby(t *testing.T) {
 	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
 }
 
-// TestSynchronousStandby: what was told is there after a failover to a standby that commits waited
-// for, and the holder goes on with its lock.
+// TestSynchronousStandby: after a failover to a synchronous standby, everything that was confirmed is
+// there, and the holder keeps its lock.
 func TestSynchronousStandby(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -54,9 +55,9 @@ func TestSynchronousStandby(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// TestLaggingStandby is the limit that is declared: a standby that nobody waited for does not know
-// the last moments. Somebody else may have the lock then; its holder learns it with the next sign of
-// life, and cannot record anything.
+// TestLaggingStandby shows the documented limit: an asynchronous standby lacks the latest commits.
+// After a failover another process may hold the lock; the old holder learns it with its next heartbeat,
+// and cannot record anything.
 func TestLaggingStandby(t *testing.T) {
 	t.Parallel()
 	first := pglab.Start(t, pglab.Options{})

@@ -13,9 +13,9 @@ import (
 
 var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
 
-// TestStress has processes fight for one lock while the server is killed and started again, or stands
-// still, or connections are cut in the middle of statements and of answers, or its disk is full, or a
-// standby takes the server's place that commits have waited for.
+// TestStress has processes contend for one lock while the server is killed and restarted, or paused, or
+// connections are cut in the middle of statements and replies, or the server's disk is full, or a
+// synchronous standby replaces the server.
 func TestStress(t *testing.T) {
 	for name, scene := range map[string]func(*testing.T) (url string, fault func()){
 		"server killed": func(t *testing.T) (string, func()) {
@@ -77,7 +77,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// pair is a primary and a standby that it waits for.
+// pair is a primary and a synchronous standby.
 type pair struct {
 	*testing.T
 	first, second *pglab.Server
@@ -91,7 +91,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// failOver kills the primary, and promotes the standby; the other one becomes its standby.
+// failOver kills the primary and promotes the standby. The old primary becomes its standby.
 func (p *pair) failOver() {
 	old, next := p.primary, p.second
 	if old == p.second {

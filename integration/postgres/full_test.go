@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// smallDisk is room enough for the server, in MiB, and some more.
+// smallDisk is the size of a disk that leaves the server some room, in MiB.
 const smallDisk = 128
 
 func startSmall(t *testing.T) *pglab.Server {
@@ -26,15 +26,15 @@ func startSmall(t *testing.T) *pglab.Server {
 	return pglab.StartSmall(t, smallDisk)
 }
 
-// impatient opens a source that does not wait long for a server, once the schema is there: to make one
-// takes a busy server longer.
+// impatient opens a source with a short timeout, after creating the schema, which takes longer on a
+// busy server.
 func impatient(t *testing.T, s *pglab.Server, place string) *pglock.Source {
 	t.Helper()
 	makeSchema(t, open(t, s.Address, place, ""))
 	return openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: 3 * time.Second}})
 }
 
-// wait waits for a lock and gives it back, in the background. What keeps it from that meanwhile it tells.
+// wait acquires and releases a lock in the background. trouble gets the errors of the wait.
 func wait(t *testing.T, src *pglock.Source, name string) (trouble, done chan error) {
 	t.Helper()
 	trouble, done = make(chan error, 1000), make(chan error, 1)
@@ -48,8 +48,8 @@ func wait(t *testing.T, src *pglock.Source, name string) (trouble, done chan err
 	return trouble, done
 }
 
-// TestFullDisk: while the server has no room left, what is held can be renewed and given back; who
-// wants a lock is told of it, or goes on waiting, and has it once there is room.
+// TestFullDisk: while the server's disk is full, held locks can be renewed and released. A contender
+// gets an error or keeps waiting, and acquires the lock once there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := startSmall(t)
@@ -58,7 +58,7 @@ func TestFullDisk(t *testing.T) {
 	s.Fill()
 	var err error
 	names := 0
-	// Until the table has to grow. An attempt whose answer a busy server keeps back for long is unsure.
+	// Until the table has to grow. If a busy server delays its reply for long, the attempt is unsure.
 	for ; (err == nil || errors.Is(err, source.ErrUnsure)) && names < 300; names++ {
 		_, err = multilock.TryAcquire(within(t), src, fmt.Sprint("x", names), multilock.Detached{Options: multilock.Options{TTL: long}})
 	}
@@ -76,9 +76,8 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
 }
 
-// TestFullJournal: a server that has no room for its journal ends, and does not begin again before
-// there is some. Nobody has lost a lock then who would not have lost it otherwise, and who waits goes
-// on waiting.
+// TestFullJournal: a server without room for its write-ahead log shuts down, and cannot start until
+// there is room. No holder loses its lock because of this, and waiters keep waiting.
 func TestFullJournal(t *testing.T) {
 	t.Parallel()
 	s := startSmall(t)

@@ -35,7 +35,7 @@ func playWorker() error {
 
 var places atomic.Int64
 
-// schema is one that nobody has used.
+// schema returns a schema that was never used.
 func schema() string { return fmt.Sprint("locks", places.Add(1)) }
 
 func open(tb testing.TB, hosts, schema, group string) *pglock.Source {
@@ -56,13 +56,13 @@ func openWith(tb testing.TB, opt pglock.Options) *pglock.Source {
 	return src
 }
 
-// makeSchema takes a lock for the first time.
+// makeSchema creates the schema by using a lock for the first time.
 func makeSchema(tb testing.TB, src multilock.Source) {
 	tb.Helper()
 	require.NoError(tb, multilock.Do(within(tb), src, "first", multilock.Options{}, func(context.Context) error { return nil }))
 }
 
-// under is what is tried with every server, with this one.
+// under returns this server for the tests that all servers share.
 func under(s *pglab.Server) engine.Engine {
 	return engine.Engine{
 		Hosts: s.Address, Unused: schema, Odd: []string{"$1", "@lock", "{a,b}", "it's"},

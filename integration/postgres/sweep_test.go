@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/pglock"
 )
 
-// TestSweep has each operation meet each trouble at each of its requests, in a group of its own.
+// TestSweep runs each operation with each fault at each of its requests, every time in a new group.
 func TestSweep(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{Settings: map[string]string{"max_connections": "500"}})
 	value := s.Looker()
@@ -25,7 +25,7 @@ func TestSweep(t *testing.T) {
 			b.Token = func() string {
 				return value(fmt.Sprintf("SELECT convert_from(value, 'UTF8')::jsonb->>'token' FROM multilock.entry WHERE key = 'lock/%s/nightly'", group))
 			}
-			b.Gone = func() { // nobody's place in the line is left
+			b.Gone = func() { // no place in the queue is left
 				require.Equal(t, "0", value(fmt.Sprintf("SELECT count(*) FROM multilock.entry WHERE key LIKE 'wait/%s/%%'", group)))
 			}
 			return b

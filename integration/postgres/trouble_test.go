@@ -17,8 +17,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// TestRestart: a holder keeps its lock while the server is killed and started again, who waits goes
-// on waiting, and keeps his place.
+// TestRestart: while the server is killed and restarted, a holder keeps its lock, and a waiter keeps
+// waiting and keeps its place in the queue.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -39,8 +39,8 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// TestDeadFirst: who comes to a lock that is free, and finds somebody first in line who is dead, has it when that
-// one's time is over: nobody tells him, for nobody releases anything.
+// TestDeadFirst: a contender that finds a free lock with a dead waiter first in the queue acquires the
+// lock when that waiter's time is over. No release will notify it, because there is no holder.
 func TestDeadFirst(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -93,8 +93,8 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// TestLateAttempt: an attempt that reaches the server long after it was given up takes no lock, and
-// no place in the line.
+// TestLateAttempt: an attempt that reaches the server long after its client gave up acquires no lock
+// and gets no place in the queue.
 func TestLateAttempt(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -123,8 +123,8 @@ func TestLateAttempt(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 }
 
-// TestSchemas: one of another version is refused, and of many who come first at the same time all
-// find it, whether they only look or not.
+// TestSchemas: clients that start at the same time all find the schema, whether they only read or not.
+// A schema of another version is rejected.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -158,7 +158,7 @@ func TestSchemas(t *testing.T) {
 	require.ErrorContains(t, err, "use one in UTF8")
 }
 
-// TestPooler: behind PgBouncer in transaction mode all works; who waits asks once a second.
+// TestPooler: everything works behind PgBouncer in transaction mode; waiters ask once a second.
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -179,7 +179,8 @@ func TestPooler(t *testing.T) {
 	require.Equal(t, "0", s.Value("SELECT count(*) FROM pg_prepared_statements"))
 }
 
-// TestForeignRow: what multilock has not written is held by an unknown process, whom force alone clears.
+// TestForeignRow: a row that multilock has not written is a lock held by an unknown process, which only
+// force clears.
 func TestForeignRow(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
@@ -197,10 +198,10 @@ func TestForeignRow(t *testing.T) {
 	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
 }
 
-// atOnce is how long it may take, on a busy machine, to tell what no time mends.
+// atOnce is the time allowed, on a busy machine, to report a permanent error.
 const atOnce = 30 * time.Second
 
-// use does what a run does with the locks of a URL.
+// use acquires and releases a lock at this URL, as a run does.
 func use(t *testing.T, url string) error {
 	t.Helper()
 	src := openURL(t, url)
@@ -209,8 +210,8 @@ func use(t *testing.T, url string) error {
 	return multilock.Do(ctx, src, "nightly", multilock.Options{}, func(context.Context) error { return nil })
 }
 
-// TestCertificates: TLS on both sides works, and what does not fit is told at once, with what to
-// write; Acquire does not wait for it to pass.
+// TestCertificates: mutual TLS works. A mismatch is reported at once, with the setting to add, and
+// Acquire does not retry.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	certs, others := etcdlab.NewCerts(t), etcdlab.NewCerts(t)

@@ -22,7 +22,7 @@ import (
 
 const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
 
-// portal is a CloudShell server, and what its clients have opened.
+// portal is a CloudShell server and the sources that its clients have opened.
 type portal struct {
 	server  *fakecloudshell.Server
 	sources map[string]source.Source
@@ -38,8 +38,8 @@ func newPortal() any {
 
 func portalOf(w *explore.World) *portal { return w.Facts.(*portal) }
 
-// wire is a way to the server, instead of a connection: an actor's, or one on which nothing happens.
-// A request that was sent is carried out as it is, whatever becomes of who sent it.
+// wire replaces a connection to the server: an actor's, or one without faults. A request that was sent
+// is executed, even if its sender ends.
 type wire struct {
 	world *explore.World
 	ask   func(kind, about string, changes bool, execute func() error) error
@@ -63,7 +63,7 @@ func (c wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil
 	})
 	if err == nil {
-		err = r.Context().Err() // it came too late
+		err = r.Context().Err() // the reply came too late
 	}
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// about is the alias that a request names.
+// about returns the alias that a request names.
 func about(body []byte) string {
 	for _, tag := range []string{"alias", "string"} {
 		if _, rest, found := strings.Cut(string(body), "<"+tag+">"); found {
@@ -82,7 +82,7 @@ func about(body []byte) string {
 	return "-"
 }
 
-// logsOn opens the actor's source, and has it log on.
+// logsOn opens the actor's source and logs on.
 func logsOn(a *explore.Actor) {
 	src, err := openPortal(a.Host, wire{a.World(), a.Ask})
 	if err == nil {
@@ -106,7 +106,7 @@ func openPortal(host string, way http.RoundTripper) (*cloudshell.Source, error) 
 	})
 }
 
-// registered is whose the lock's register is; "" if it is free.
+// registered returns the token in the lock's register, "" if the lock is free.
 func registered(w *explore.World) (token string) {
 	top := 0
 	for _, s := range portalOf(w).server.Services(sandbox) {
@@ -126,7 +126,7 @@ func registered(w *explore.World) (token string) {
 	return token
 }
 
-// hasTheRegister says that the register is that of who believes.
+// hasTheRegister reports a violation if a process that trusts its lock is not the one in the register.
 func hasTheRegister(w *explore.World, a *explore.Actor) string {
 	if token := registered(w); token != a.Has {
 		return a.Name + " believes to have the lock, and its register has " + token
@@ -149,7 +149,7 @@ func staysOnPortal(a *explore.Actor, lease source.Lease) {
 	locks.Owner(hasTheRegister).GivesSigns(a, lease, 2)
 }
 
-// onServer is a scenario of two that contend for a lock on a server. Nothing is sent twice.
+// onServer returns a scenario of two contenders for a lock on a server. No request is sent twice.
 func onServer(facts func() any, prepare func(*explore.Actor), actors ...func(*explore.Actor)) *explore.Scenario {
 	sc := locks.Scenario(actors...)
 	sc.Facts, sc.Prepare, sc.Private, sc.Remember, sc.Looks, sc.InTurn = facts, prepare, nil, false, false, true
@@ -162,5 +162,5 @@ func TestExploreCloudShell(t *testing.T) {
 	sc := onServer(newPortal, logsOn, onPortal(staysOnPortal), onPortal(staysOnPortal))
 	sc.Owns, sc.AtEnd = hasTheRegister, func(w *explore.World) { isFree(w, registered(w)) }
 	explored(t, sc)
-	proven(t, sc.Sample(t, 2, 1500)) // a step that is late by two others shows in few orders
+	proven(t, sc.Sample(t, 2, 1500)) // a step delayed by two others shows up in few orders
 }

@@ -1,3 +1,3 @@
-// Package schedules plays sources on servers in every order with package internal/explore, each behind
-// the inner seam of its driver: tests alone.
+// Package schedules explores the orders of requests to sources on servers with package
+// internal/explore, which drives each source behind the transport of its driver. For tests only.
 package schedules

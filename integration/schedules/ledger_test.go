@@ -14,10 +14,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ledger is what those were told who recorded the result of a job that runs once.
+// ledger records what processes were told when they recorded the result of a job that runs once.
 type ledger struct {
-	committed string          // the token of who was told first that it is recorded
-	refused   map[string]bool // were told that nothing is recorded
+	committed string          // token of the first process whose commit succeeded
+	refused   map[string]bool // tokens of processes that were told that nothing is recorded
 }
 
 func newLedger() ledger { return ledger{refused: map[string]bool{}} }
@@ -50,7 +50,7 @@ func (l *ledger) commits(a *explore.Actor, lease source.Lease) {
 	}
 }
 
-// compares reads the result at last.
+// compares checks the result at the end.
 func (l *ledger) compares(w *explore.World, src source.Ledger, failed error, name string) {
 	if failed != nil {
 		w.Violate("I7: the result cannot be read: %v", failed)
@@ -68,8 +68,8 @@ func (l *ledger) compares(w *explore.World, src source.Ledger, failed error, nam
 	}
 }
 
-// isFree says that a lock is in the end, unless somebody crashed, an attempt was carried out that its
-// contender had given up, or what was to mend a fault met another.
+// isFree requires that the lock is free at the end, unless a process crashed, an attempt was executed
+// after its contender gave up, or a second fault hit the recovery from the first.
 func isFree(w *explore.World, holder string) {
 	left := func(f explore.Fate) bool { return f == explore.Crash || f == explore.Late }
 	if holder != "" && len(w.Met()) < 2 && !slices.ContainsFunc(w.Met(), left) {
@@ -77,7 +77,7 @@ func isFree(w *explore.World, holder string) {
 	}
 }
 
-// undisturbed is a way to a server on which nothing happens.
+// undisturbed is a connection to a server without faults.
 func undisturbed(_, _ string, _ bool, execute func() error) error { return execute() }
 
 func proven(t *testing.T, r explore.Report) {
@@ -88,7 +88,8 @@ func proven(t *testing.T, r explore.Report) {
 	}
 }
 
-// explored is each order with two preemptions, each with one and a fault, and some of two faults.
+// explored explores each order with two preemptions, each order with one fault (with -long, also one
+// preemption), and a sample of orders with two faults.
 func explored(t *testing.T, sc *explore.Scenario) {
 	t.Helper()
 	sc.Preemptions, sc.Faults = 2, 0

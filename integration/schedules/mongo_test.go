@@ -15,8 +15,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// database is a server in memory, and what its clients have opened. The clients are those of the
-// real driver, on pipes instead of sockets.
+// database is a server in memory with its clients and their sources. The clients are those of the real
+// driver, on pipes instead of sockets.
 type database struct {
 	ledger
 	server  *mongolab.Memory
@@ -42,7 +42,7 @@ func (p pipes) DialContext(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// connects opens the actor's source, and has it ask what the server can do.
+// connects opens the actor's source and asks what the server can do.
 func connects(a *explore.Actor) {
 	d := databaseOf(a.World())
 	client, src, err := openDatabase(a.Host, pipes{d.server, a.Ask})
@@ -71,7 +71,8 @@ func openDatabase(host string, way pipes) (*mongo.Client, *mongolock.Source, err
 	return client, src, err
 }
 
-// hasTheDocument says that the lock's document is that of who believes.
+// hasTheDocument reports a violation if a process that trusts its lock is not the one in the lock's
+// document.
 func hasTheDocument(w *explore.World, a *explore.Actor) string {
 	if token := inDocument(w); token != a.Has {
 		return a.Name + " believes to have the lock, and its document has " + token
