@@ -213,7 +213,7 @@ func TestCloudshellIsALock(t *testing.T) {
 	}
 	require.Empty(t, aliases(server))
 	got := s.run("overdue")
-	require.Equal(t, 3, got.code, "a plugin of Nagios says UNKNOWN")
+	require.Equal(t, 3, got.code, "a Nagios plugin reports UNKNOWN")
 	require.Contains(t, got.stdout, "overdue: this source keeps no results of jobs"+instead)
 	got = s.run("run", "-n", "x", "--fair", "-w", "1m", "--", "true")
 	require.Equal(t, 125, got.code)

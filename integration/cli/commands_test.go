@@ -20,8 +20,8 @@ var sources = map[string]func(*testing.T) *station{
 	"mongodb":    func(t *testing.T) *station { s, _ := mongoStation(t); return s },
 }
 
-// TestCommands runs commands that use much of a source, with each source. Each test uses its own lock
-// names, because all tests of a source share one server.
+// TestCommands runs commands that use much of a source, with each source. Each test has its own group,
+// because all tests of a source share one server.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, open := range sources {

@@ -17,7 +17,7 @@ func TestEtcd(t *testing.T) {
 	holder := s.hold("-n", "x", "-g", "night")
 	require.Contains(t, s.must("status", "-g", "night"), "x")
 	require.Contains(t, s.must("report", "-g", "night", "-o", "-"), "<html")
-	s.eventually("it is written beside the job", func() bool { return strings.Contains(s.must("history", "-g", "night"), "acquired") })
+	s.eventually("the history is written in the background", func() bool { return strings.Contains(s.must("history", "-g", "night"), "acquired") })
 	require.Zero(t, holder.end().code)
 	require.Equal(t, "ran\n", s.must("run", "--fair", "--wait", "1m", "-n", "x", "-g", "night", "--", "echo", "ran"))
 	require.Equal(t, "ran\n", s.must("run", "--slots", "2", "--wait", "1m", "-n", "y", "-g", "night", "--", "echo", "ran"))

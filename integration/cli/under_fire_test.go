@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batchUnderFire has three runners, with this many slots each, process a list while strike repeatedly
-// breaks the servers, each time a pause of pace after the previous strike has ended: each job ends
-// once, and none starts again after that. With -long there are 2,000 jobs.
+// batchUnderFire has three runners, with slots as their option -j, process a list while strike
+// repeatedly breaks the servers, with a pause of pace between two strikes: each job ends once, and none
+// starts again after that. With -long there are 2,000 jobs.
 func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Duration)) {
 	s.Helper()
 	jobs, lasts, pace := 60, 0.3, 2*time.Second
@@ -61,7 +61,7 @@ func (s *station) checkRuns(ran string, jobs int) (begun int) {
 	ends := map[string]int{}
 	for line := range strings.Lines(read(s, ran)) {
 		what, job, _ := strings.Cut(strings.TrimSpace(line), " ")
-		require.Zero(s, ends[job], "job %s has ended, and there is another %s of it", job, what)
+		require.Zero(s, ends[job], "job %s has ended, and there is a second %s", job, what)
 		if what == "begin" {
 			begun++
 		} else {

@@ -114,7 +114,7 @@ func TestOtherServers(t *testing.T) {
 		require.NoError(t, src.Close())
 		server.Close()
 	}
-	require.Zero(t, elsewhere.Load(), "nothing is sent to where a redirect points")
+	require.Zero(t, elsewhere.Load(), "redirects are not followed")
 }
 
 // A server that never answers costs one timeout, and no more.

@@ -120,7 +120,7 @@ func TestForceDoesNotReachTheNextHolder(t *testing.T) {
 		return false
 	})
 	_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.BreakOptions{Token: holder.Record().Token, Alive: true})
-	require.NoError(t, err, "the one that was meant is gone")
+	require.NoError(t, err, "the lock that was meant is gone")
 	require.NoError(t, next.Renew(t.Context()))
 	require.NoError(t, next.Release(t.Context()))
 }

@@ -78,8 +78,8 @@ func fixture(opt fakecloudshell.Options, group string) locktest.Fixture {
 	}
 }
 
-// requireTidy requires that only one service is left for each name ever used, and those of an attempt
-// that the end of the test cut off.
+// requireTidy requires that only one service is left for each name, plus one of an attempt that the end
+// of the test cut off.
 func requireTidy(t testing.TB, l *lab) {
 	t.Helper()
 	turns := map[string]int{}
@@ -149,8 +149,8 @@ func random(seed uint64) fakecloudshell.Injector {
 	}
 }
 
-// endWithoutAWord acquires the lock now and then, and then sends nothing more for it and does not rely
-// on it.
+// endWithoutAWord acquires the lock now and then, and abandons it: it sends nothing more, and does not
+// rely on the lock.
 func endWithoutAWord(over context.Context, src source.Source, log *locktest.Recorder) error {
 	for worker.Pause(over, stressTTL) {
 		start := locktest.Now()

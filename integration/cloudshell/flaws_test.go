@@ -125,7 +125,7 @@ func TestEveryNameHasAnOwnerThatIsUnique(t *testing.T) {
 	}
 }
 
-// A sandbox from a blueprint that was saved while it was locked starts out locked.
+// With the sample code, a sandbox from a blueprint that was saved while locked starts out locked.
 func TestLockFromABlueprintIsFree(t *testing.T) {
 	first := newLab(t, serverOptions())
 	src := first.open(t)
@@ -145,7 +145,8 @@ func TestLockFromABlueprintIsFree(t *testing.T) {
 	release(t, lock)
 }
 
-// A user deletes the service or changes its owner in the portal, and the holder does not notice.
+// In the sample code, a holder does not notice when a user deletes the service or changes its owner in
+// the portal.
 func TestHolderNoticesThePortal(t *testing.T) {
 	for name, interfere := range map[string]func(*testing.T, *lab){
 		"deleted":   func(t *testing.T, l *lab) { require.NoError(t, l.server.DeleteService(sandbox, "MUTEX")) },

@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-// rude starts a server that reads one request and sends a fixed answer, or none if that is "". It
+// rude starts a server that reads one request and sends a fixed answer, or none if answer is "". It
 // returns the server's address.
 func rude(t *testing.T, answer string) string {
 	t.Helper()
@@ -37,8 +37,8 @@ func rude(t *testing.T, answer string) string {
 	return listener.Addr().String()
 }
 
-// The error for HTTP to an HTTPS server, or the other way round, says so. The error for a self-signed
-// certificate names both remedies.
+// A client that uses HTTP with an HTTPS server, or vice versa, gets an error that says so. The error
+// for a self-signed certificate names both remedies.
 func TestSchemesThatDoNotMeet(t *testing.T) {
 	opt := serverOptions()
 	opt.Scheme = fakecloudshell.HTTPS

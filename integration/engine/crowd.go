@@ -20,8 +20,8 @@ type Crowd struct {
 	Idle     func()     // fails the test if idle waiters send many requests
 }
 
-// Serve starts this many waiters, lets each acquire and release the lock, and requires that they are
-// served in order of arrival. It returns the number of requests per handover.
+// Serve starts size waiters, lets each acquire and release the lock, and requires that they are served
+// in order of arrival. It returns the number of requests per handover.
 func (c Crowd) Serve(t *testing.T, size int) (each float64) {
 	t.Helper()
 	ctx := Within(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Trouble is an outcome of so many requests in a row.
+// Trouble is a fault of several requests in a row.
 type Trouble struct {
 	Outcome Outcome
 	Times   int

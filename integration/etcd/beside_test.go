@@ -14,9 +14,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// TestBesideConcurrency acquires and releases a lock repeatedly, with this package and with the mutex
-// of etcd's own client in turns. Both cost the same requests, and this package takes not much more
-// time.
+// TestBesideConcurrency acquires and releases a lock repeatedly, with multilock and with the mutex of
+// etcd's own client in turns. Both cost the same requests, and multilock takes little more time.
 func TestBesideConcurrency(t *testing.T) {
 	c := etcdlab.Start(t, 3)
 	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)

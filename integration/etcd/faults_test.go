@@ -12,7 +12,7 @@ import (
 
 var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
 
-// fault happens to a cluster repeatedly.
+// fault is injected into a cluster repeatedly.
 type fault struct {
 	strike func(*etcdlab.Cluster)
 	quota  int64                         // of the first member's store, 0 for the default

@@ -86,7 +86,7 @@ func timeFunction(pid int, memory *os.File) (at int64, size int, err error) {
 }
 
 // standsOutside reports whether all threads of a process are stopped outside an address range. (The
-// file also gives an address for a thread in a system call.)
+// syscall file has the address of a thread in a system call, too.)
 func standsOutside(pid int, from, to int64) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
 	for _, thread := range threads {

@@ -170,7 +170,7 @@ func (c *Cluster) Leader() *Member {
 	return leader
 }
 
-// Kill ends a member like a crash. Restart starts it again.
+// Kill crashes a member. Restart starts it again.
 func (c *Cluster) Kill(m *Member) { m.End() }
 
 // Restart starts killed members and waits for them, so a majority has to work afterwards.
@@ -184,7 +184,7 @@ func (c *Cluster) Restart(members ...*Member) {
 	}
 }
 
-// Pause stops a member for this long.
+// Pause stops a member for a while.
 func (c *Cluster) Pause(m *Member, pause time.Duration) {
 	c.Helper()
 	m.Signal(c, syscall.SIGSTOP)
@@ -192,7 +192,7 @@ func (c *Cluster) Pause(m *Member, pause time.Duration) {
 	m.Signal(c, syscall.SIGCONT)
 }
 
-// Step sets a member's clock off by this much. The machine's clock stays.
+// Step sets a member's clock to the true time plus beside. The machine's clock is not changed.
 func (c *Cluster) Step(m *Member, beside time.Duration) {
 	c.Helper()
 	require.NoError(c, stepClock(m.Process, beside))

@@ -33,12 +33,12 @@ func TestGuides(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(b.text, "\n")
 		t.Run(b.doc+"/"+first, func(t *testing.T) {
-			require.Len(t, found, 1, "%s:%d: what runs this block? Give it a scene:\n%s", b.doc, b.line, b.text)
+			require.Len(t, found, 1, "%s:%d: no scene runs this block:\n%s", b.doc, b.line, b.text)
 			found[0].play(t, b)
 		})
 	}
 	for _, s := range scenes() {
-		require.True(t, played[s.doc+s.has], "no block of %s has %q in it any more", s.doc, s.has)
+		require.True(t, played[s.doc+s.has], "no block of %s contains %q any more", s.doc, s.has)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestFollow(t *testing.T) {
 		require.NoError(t, err)
 		for _, e := range events {
 			seen[e.Name]++
-			require.Equal(t, seen[e.Name], e.Attempt, "an event is missing, or came twice")
+			require.Equal(t, seen[e.Name], e.Attempt, "an event is missing or duplicated")
 		}
 		return len(events)
 	}

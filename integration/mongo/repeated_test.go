@@ -81,7 +81,7 @@ func TestTransactionOfTheCaller(t *testing.T) {
 	require.Positive(t, number)
 	require.NoError(t, session.AbortTransaction(t.Context()))
 	for _, x := range l.server.Log() {
-		require.NotEqual(t, "abortTransaction", x.Name, "something was done in the transaction")
+		require.NotEqual(t, "abortTransaction", x.Name, "the lock did something in the transaction")
 	}
 	require.NoError(t, lock.Verify(within(t)))
 	require.Equal(t, lock.Record().Token, l.raw(c, "nightly")["locked"])

@@ -85,7 +85,7 @@ func (p Pause) end(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// Injector decides what happens to a command. It is called concurrently. It should not fault upkeep,
+// Injector decides what happens to a command. It is called concurrently. It should leave upkeep alone,
 // unless the whole server is meant to fail.
 type Injector func(Command) Fault
 

@@ -92,7 +92,7 @@ func embed(dir string) (*embedded, error) {
 	e := &embedded{cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(e.ended)
-		_ = db.Run(ctx) // its error is always nil
+		_ = db.Run(ctx) // it never reports an error
 	}()
 	uri, err := url.Parse(db.MongoDBURI()) // blocks until FerretDB listens
 	if err != nil {

@@ -168,7 +168,7 @@ func (s *Server) log() string {
 	return string(text)
 }
 
-// Kill ends the server and all its processes like a crash, and waits for them.
+// Kill crashes the server with all its processes, and waits for their end.
 func (s *Server) Kill() {
 	s.Helper()
 	if s.pid == 0 {
@@ -184,7 +184,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// End ends the server like a crash, through its guard.
+// End crashes the server, too, but through its guard.
 func (s *Server) End() {
 	if s.pid == 0 {
 		return
@@ -194,7 +194,7 @@ func (s *Server) End() {
 	_ = s.cmd.Wait()
 }
 
-// Pause stops all processes of the server for this long.
+// Pause stops all processes of the server for a while.
 func (s *Server) Pause(pause time.Duration) {
 	s.Helper()
 	processes := append([]int{s.pid}, children(s.pid)...)

@@ -18,7 +18,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 	return standby
 }
 
-// Rebuild starts a stopped server as a standby of another one, with a fresh copy of its data.
+// Rebuild starts a stopped server as a standby of another one, with a copy of that server's data.
 func (s *Server) Rebuild(of *Server) {
 	s.Helper()
 	require.NoError(s, os.RemoveAll(s.dir))

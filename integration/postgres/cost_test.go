@@ -58,7 +58,7 @@ func TestCost(t *testing.T) {
 		require.NoError(t, step.run(), step.name)
 		require.Equal(t, 1, proxy.Requests()-before, step.name)
 	}
-	require.Equal(t, 1, proxy.Connections(), "one at a time needs one connection")
+	require.Equal(t, 1, proxy.Connections(), "sequential requests need one connection")
 }
 
 // TestFirstCycle: a new client first reads the properties of the server and the schema, and then needs

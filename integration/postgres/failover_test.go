@@ -73,7 +73,7 @@ func TestLaggingStandby(t *testing.T) {
 	for _, f := range src.Examine(within(t)) {
 		findings[f.Subject] = f.Severity
 	}
-	require.Equal(t, source.SeverityWarning, findings["standbys"], "doctor warns of it")
+	require.Equal(t, source.SeverityWarning, findings["standbys"], "doctor warns about the standby")
 	first.Cut(second)
 	late := hold(t, src, "late", long)
 	first.Kill()

@@ -58,7 +58,7 @@ func TestFullDisk(t *testing.T) {
 	s.Fill()
 	var err error
 	names := 0
-	// Until the table has to grow. If a busy server delays its reply for long, the attempt is unsure.
+	// Until the table has to grow. If a busy server delays its reply for long, TryAcquire is unsure.
 	for ; (err == nil || errors.Is(err, source.ErrUnsure)) && names < 300; names++ {
 		_, err = multilock.TryAcquire(within(t), src, fmt.Sprint("x", names), multilock.Detached{Options: multilock.Options{TTL: long}})
 	}

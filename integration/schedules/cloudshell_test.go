@@ -129,7 +129,7 @@ func registered(w *explore.World) (token string) {
 // hasTheRegister reports a violation if a process that trusts its lock is not the one in the register.
 func hasTheRegister(w *explore.World, a *explore.Actor) string {
 	if token := registered(w); token != a.Has {
-		return a.Name + " believes to have the lock, and its register has " + token
+		return a.Name + " trusts its lock, but the register has " + token
 	}
 	return ""
 }

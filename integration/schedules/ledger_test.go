@@ -29,9 +29,9 @@ func (l *ledger) commits(a *explore.Actor, lease source.Lease) {
 	a.Note("outcome: %s %v", found.Token, err)
 	switch {
 	case err == nil && l.refused[found.Token]:
-		a.World().Violate("I7: %s is told of a result that is not recorded", a.Name)
+		a.World().Violate("I7: %s got a result that was reported as not recorded", a.Name)
 	case errors.Is(err, source.ErrNoResult) && before != "":
-		a.World().Violate("I7: %s sees no result, and one was committed", a.Name)
+		a.World().Violate("I7: %s sees no result, although one was committed", a.Name)
 	}
 	if !errors.Is(err, source.ErrNoResult) || !a.Believes() {
 		return
@@ -44,7 +44,7 @@ func (l *ledger) commits(a *explore.Actor, lease source.Lease) {
 	case err == nil && l.committed == "":
 		l.committed = token
 	case err == nil:
-		a.World().Violate("I7: %s has recorded a result in the place of another", a.Name)
+		a.World().Violate("I7: %s has replaced a recorded result", a.Name)
 	case !errors.Is(err, source.ErrUnsure):
 		l.refused[token] = true
 	}
@@ -62,9 +62,9 @@ func (l *ledger) compares(w *explore.World, src source.Ledger, failed error, nam
 	case err != nil:
 		w.Violate("I7: the result cannot be read: %v", err)
 	case l.committed != "" && found.Token != l.committed:
-		w.Violate("I7: the result is that of %q, and %s was told that it is his", found.Token, l.committed)
+		w.Violate("I7: the result is that of %q, but the commit of %s had succeeded", found.Token, l.committed)
 	case l.refused[found.Token]:
-		w.Violate("I7: a result is there of which it was said that it is not recorded")
+		w.Violate("I7: a result is recorded that was reported as not recorded")
 	}
 }
 
@@ -73,7 +73,7 @@ func (l *ledger) compares(w *explore.World, src source.Ledger, failed error, nam
 func isFree(w *explore.World, holder string) {
 	left := func(f explore.Fate) bool { return f == explore.Crash || f == explore.Late }
 	if holder != "" && len(w.Met()) < 2 && !slices.ContainsFunc(w.Met(), left) {
-		w.Violate("I3: the lock is still that of %s, and nobody crashed", holder)
+		w.Violate("I3: %s still has the lock, although no process crashed", holder)
 	}
 }
 

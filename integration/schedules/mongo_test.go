@@ -75,7 +75,7 @@ func openDatabase(host string, way pipes) (*mongo.Client, *mongolock.Source, err
 // document.
 func hasTheDocument(w *explore.World, a *explore.Actor) string {
 	if token := inDocument(w); token != a.Has {
-		return a.Name + " believes to have the lock, and its document has " + token
+		return a.Name + " trusts its lock, but the document has " + token
 	}
 	return ""
 }

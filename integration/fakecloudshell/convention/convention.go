@@ -1,6 +1,5 @@
-// Package convention runs convention.py, which takes the mutex of a reservation as
-// the convention of CloudShell's scripts says. See there for what it can be told. It is
-// for tests only.
+// Package convention runs convention.py, which acquires the mutex of a reservation like CloudShell's
+// scripts do by convention. convention.py documents its options. For tests only.
 package convention
 
 import (
@@ -16,11 +15,11 @@ import (
 //go:embed convention.py
 var source string
 
-// Clients are the versions of the genuine client that the script can play.
+// Clients returns the versions of the genuine client that the script can imitate.
 func Clients() []string { return []string{"9.3", "2024.1"} }
 
-// Start starts the script, with its own options, for which it skips the test if there
-// is no Python. It hardly pauses between two attempts.
+// Start starts the script with these options, almost without pauses between attempts. Without Python it
+// skips the test.
 func Start(t testing.TB, server *fakecloudshell.Server, options ...string) *locktest.Script {
 	t.Helper()
 	args := []string{"-c", source, "--url", server.URL(), "--pause", "0", "0.02", "--resend", "0.001"}

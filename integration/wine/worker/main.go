@@ -1,4 +1,4 @@
-// Command worker is what the tests under Wine run as a job.
+// Command worker is the program that the tests under Wine run as a job.
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 		code, err := strconv.Atoi(rest[0])
 		check(err)
 		os.Exit(code)
-	case "print": // each argument on a line of its own
+	case "print": // one argument per line
 		for _, arg := range rest {
 			fmt.Println(arg)
 		}
@@ -28,7 +28,7 @@ func main() {
 		time.Sleep(d)
 	case "beat":
 		beat(rest[0], nil)
-	case "polite": // ends when it is asked to
+	case "polite": // exits when it is interrupted
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, os.Interrupt)
 		beat(rest[0], asked)
@@ -37,16 +37,16 @@ func main() {
 	case "stubborn":
 		signal.Ignore(os.Interrupt)
 		beat(rest[0], nil)
-	case "parent": // has a child in a console process group of its own
+	case "parent": // has a child in another console process group
 		startChild(rest[0])
 		beat(rest[0]+".parent", nil)
-	case "leave": // leaves it behind
+	case "leave": // exits before its child
 		startChild(rest[0])
 		os.Exit(3)
 	}
 }
 
-// beat adds to a file, so that others see that somebody lives.
+// beat appends to a file, so that tests see that the process is running.
 func beat(path string, until <-chan os.Signal) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	check(err)
