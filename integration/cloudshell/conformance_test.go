@@ -23,7 +23,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Every policy must pass: policies differ where the real server's behavior is unknown.
+// Every policy must pass: policies differ where the real server's behaviour is unknown.
 func TestConformance(t *testing.T) {
 	for name, policy := range policies() {
 		t.Run(name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func force(ctx context.Context, src *etcdlock.Source, name string) error {
 	return o.Force(ctx)
 }
 
-// TestAnswersThatSayNothing: a broken connection or a cancelation does not show whether a release took
+// TestAnswersThatSayNothing: a broken connection or a cancellation does not show whether a release took
 // place. The lock is released once, and the caller gets the true result.
 func TestAnswersThatSayNothing(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ type Service struct {
 	Attributes map[string]string
 }
 
-// Policy has a field for each behavior that differs between servers, or is unknown of the real one.
+// Policy has a field for each behaviour that differs between servers, or is unknown of the real one.
 type Policy struct {
 	DeadTokens118           bool          // rejects a dead token in HTTP 200 with code 118, not with HTTP 401
 	RemoveQuietly           bool          // removing a missing alias succeeds, and the other aliases are removed

@@ -63,7 +63,7 @@ func dropDatabase(server *url.URL, name string) (err error) {
 	return nil
 }
 
-// creating serializes calls of ferretdb.New, which writes to a package variable.
+// creating serialises calls of ferretdb.New, which writes to a package variable.
 var creating sync.Mutex
 
 // embedded is a FerretDB in this process.
