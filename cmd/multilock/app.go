@@ -22,7 +22,7 @@ jobs under them: the same cron line on every host, and exactly one host runs it.
 If the holder of a lock dies, another process takes the lock over: at once on the same
 host, after the TTL (--ttl) on another. Locks can also live on a server (--source).
 
-Options may stand before the command's name, after it, or after its arguments; short
+Options may be given before the command's name, after it, or after its arguments; short
 ones may be combined: -qE0 -w10 is -q -E 0 -w 10. "run" reads options up to its COMMAND,
 whose own options it passes on; -- ends the options of every command.
 

@@ -47,7 +47,7 @@ func TestReference(t *testing.T) {
 	for _, each := range documented {
 		fmt.Fprintf(&commands, "- [%s](#%s): %s\n", each.Name, each.Name, escaped(each.Usage))
 	}
-	commands.WriteString("\n## Options of all commands\n\nThey stand before or after the command. A DURATION is `90s`, `5m`, `2h30m`, `1d`, or a number of seconds.\n" +
+	commands.WriteString("\n## Options of all commands\n\nGive them before or after the command. A DURATION is `90s`, `5m`, `2h30m`, `1d`, or a number of seconds.\n" +
 		described(options.Of(options.Program)))
 	for _, each := range documented {
 		fmt.Fprintf(&commands, "\n## %s\n\n    multilock %s\n\n%s", each.Name, strings.TrimSpace(each.Name+" "+each.ArgsUsage), markdown(each.Description))

@@ -51,7 +51,7 @@ func Acquire(e *Env) *cli.Command {
 		Usage:     "acquire the lock for a shell script, and print its token",
 		ArgsUsage: "[options] NAME",
 		Description: `Acquires the lock for a shell script and prints a token; if the script dies, the
-lock is released. Ends with 121 if another process holds the lock.
+lock is released. Exits with 121 if another process holds the lock.
 
    token=$(multilock -d /shared acquire -n deploy --wait 10m) || exit
    ...

@@ -75,20 +75,20 @@ func Batch(e *Env) *cli.Command {
 		Name:      "batch",
 		Usage:     "run a list of jobs, each once, on any number of hosts",
 		ArgsUsage: "-g GROUP [options] FILE",
-		Description: `Runs each line of FILE (NAME<TAB>COMMAND, or COMMAND) once over all hosts that
-are given the same list. Started again, it continues where it stopped.
+		Description: `Runs each line of FILE (NAME<TAB>COMMAND, or COMMAND) once across all hosts
+that are given the same list. Started again, it continues where it stopped.
 
    multilock -d /shared -g convert batch -j 8 --retries 2 jobs.txt
    multilock -d /shared -g convert batch -j 8 'convert {} {}.png' ::: *.gif
    multilock -d /shared -g convert logs --failed     output of the failed jobs
 
-A list that differs from the one that the group has is rejected. With --add
-it may continue that one, and with --replace it takes its place:
+A list that differs from the group's list is rejected. --add extends the group's
+list, and --replace replaces it:
 
    multilock -d /shared -g convert batch -j 8 --add longer.txt
    multilock -d /shared -g convert batch -j 8 --replace fixed.txt
 
-Hosts that are running the list take up both. Details: multilock help batch.`,
+Hosts that are running the list pick up both. Details: multilock help batch.`,
 		Flags: e.Flags("batch", options.Values{
 			"jobs": &o.jobs, "mem": &o.memory, "needs": &o.needs, "load": &o.load, "memfree": &o.memFree, "retries": &o.retries, "max-runtime": &o.timeout, "grace": &o.grace,
 			"retry-failed": &o.again, "add": &o.add, "replace": &o.replace, "redo": &o.redo, "wait": &o.wait, "halt": &o.halt, "order": &o.order, "shell": &o.shell, "null": &o.null, "fence": &o.fence, "dry-run": &o.dryRun,

@@ -39,7 +39,7 @@ func Break(e *Env) *cli.Command {
 		Usage:     "clear a lock whose holder is dead",
 		ArgsUsage: "[options] NAME",
 		Description: `Clears the lock if its holder is dead, and watches it for as long as it takes to
-be sure. Ends with 121 if the holder lives. "multilock clean" clears all locks
+be sure. Exits with 121 if the holder lives. "multilock clean" clears all locks
 whose holders are dead.
 
    multilock -d /shared break nightly

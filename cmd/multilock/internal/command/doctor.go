@@ -39,7 +39,7 @@ func Doctor(e *Env) *cli.Command {
      ssh host$i multilock -d /shared doctor --join --expect 3 &
    done; wait
 
-It ends with 0 if all is well, 1 if there is a warning, and 125 if locks cannot be
+The exit code is 0 if all is well, 1 if there is a warning, and 125 if locks cannot be
 acquired here or would not be safe, or if no other host joined or stayed until the
 end. It leaves nothing behind, except with --mark.`,
 		Flags:  e.Flags("doctor", options.Values{"wait": &o.timeout, "join": &o.join, "mark": &o.mark, "expect": &o.expect}),

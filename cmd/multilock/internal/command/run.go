@@ -65,13 +65,13 @@ func Run(e *Env) *cli.Command {
 		Name:      "run",
 		Usage:     "acquire the lock, run a command, release the lock",
 		ArgsUsage: "-n NAME [options] [--] COMMAND [ARGUMENT...]",
-		Description: `Acquires the lock, runs COMMAND, releases the lock. Ends with COMMAND's exit code,
+		Description: `Acquires the lock, runs COMMAND, releases the lock. Exits with COMMAND's exit code,
 or with 121 if another process holds the lock.
 
    0 2 * * *  multilock -d /shared run -qE0 -n nightly --every 1d -- nightly.sh
 
 This line is in the crontab of every host: -q -E 0 prints nothing if another host runs
-the job, and --every 1d keeps a host with a late clock from running it again.
+the job, and --every 1d keeps a host whose clock is behind from running it again.
 
    multilock -d /shared run -n nightly --max-runtime 2h -- nightly.sh
    multilock -d /shared run -n report --wait forever -- make report`,

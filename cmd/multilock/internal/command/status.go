@@ -63,9 +63,9 @@ func Status(e *Env) *cli.Command {
 
    STATE
    held      by a live process
-   suspect   without heartbeat for too long, or for an unknown time;
+   suspect   without a heartbeat for too long, or for an unknown time;
              "multilock break NAME" watches it, then may clear it
-   dead      certainly: the next process that wants the lock takes it over
+   dead      for certain: the next process that wants the lock takes it over
    free      shown for a given NAME
    unknown   not readable; the exit code is then 123
 

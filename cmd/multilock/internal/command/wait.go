@@ -40,7 +40,7 @@ func Wait(e *Env) *cli.Command {
 		Name:      "wait",
 		ArgsUsage: "-g GROUP [options]",
 		Usage:     "wait until no lock in the group is held, or jobs are done",
-		Description: `Waits until no lock in the group is held, or until jobs are done. Ends with 1 if
+		Description: `Waits until no lock in the group is held, or until jobs are done. Exits with 1 if
 a job failed or its host died, and with 124 if --wait has passed.
 
    day=$(date +%F)

@@ -86,7 +86,7 @@ func Long(command string) string {
 		b.WriteString(Item("   "+o.Spellings(), indent, o.Text()))
 	}
 	if len(everywhere) > 0 {
-		b.WriteString("\n" + Wrap("Also, see multilock --help: "+strings.Join(everywhere, ", ")) + "\n")
+		b.WriteString("\n" + Wrap("See also multilock --help: "+strings.Join(everywhere, ", ")) + "\n")
 	}
 	return strings.TrimPrefix(b.String(), "\n")
 }
