@@ -18,6 +18,7 @@ var sources = map[string]func(*testing.T) *station{
 	"etcd":       etcdStation,
 	"postgres":   postgresStation,
 	"mongodb":    func(t *testing.T) *station { s, _ := mongoStation(t); return s },
+	"s3":         s3Station,
 }
 
 // TestCommands runs commands that use much of a source, with each source. Each test has its own group,

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/integration/s3lab"
 )
 
 const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
@@ -101,6 +102,12 @@ func etcdStation(t *testing.T) *station {
 func postgresStation(t *testing.T) *station {
 	t.Helper()
 	return newStation(t, "MULTILOCK_SOURCE="+pglab.Start(t, pglab.Options{}).URL("schema=locks"))
+}
+
+// s3Station is a station of hosts that share a bucket.
+func s3Station(t *testing.T) *station {
+	t.Helper()
+	return newStation(t, "MULTILOCK_SOURCE="+s3lab.URL(s3lab.Start(t).Address, "jobs"))
 }
 
 // deaf returns an address where nothing listens.

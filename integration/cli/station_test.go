@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/integration/s3lab"
 	"github.com/multilock/go/internal/testkit/actor"
 )
 
@@ -154,5 +155,6 @@ func TestMain(m *testing.M) {
 	actor.Play(map[string]func() error{etcdlab.Role: etcdlab.PlayMember})
 	code := clitest.Main(m, "../../cmd/multilock")
 	pglab.RemoveTemplate()
+	s3lab.RemoveProgram()
 	os.Exit(code)
 }

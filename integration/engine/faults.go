@@ -13,15 +13,16 @@ type Outcome int
 
 // The outcomes. No proxy implements all of them.
 const (
-	Done    Outcome = iota
-	Dropped         // the request never arrives
-	Lost            // the reply never arrives
-	Zombie          // the request arrives when Land is called, long after the client gave up
-	Hung            // there is no reply
-	Cut             // the connection is cut after half of the request
-	Torn            // the connection is cut after half of the reply
-	Broken          // the request is executed, and all connections break before the reply
-	Denied          // the request is executed, and the reply says that it was canceled
+	Done     Outcome = iota
+	Dropped          // the request never arrives
+	Lost             // the reply never arrives
+	Zombie           // the request arrives when Land is called, long after the client gave up
+	Hung             // there is no reply
+	Cut              // the connection is cut after half of the request
+	Torn             // the connection is cut after half of the reply
+	Broken           // the request is executed, and all connections break before the reply
+	Repeated         // the request is executed twice, and the second reply arrives
+	Denied           // the request is executed, and the reply says that it was canceled
 )
 
 // Faults holds the faults that a proxy injects, and the connections that it can break.
@@ -85,6 +86,7 @@ func (f *Faults) Keep(conn net.Conn) (drop func()) {
 	}
 }
 
+// Break closes all connections.
 func (f *Faults) Break() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
