@@ -69,6 +69,7 @@ type Dir func(vfs.Dir) vfs.Dir
 // FS is the system's file system, with every directory wrapped.
 type FS struct{ Broken Dir }
 
+// OpenDir implements vfs.FS.
 func (f FS) OpenDir(path string) (vfs.Dir, error) {
 	return f.open(vfs.OS{}.OpenDir(path))
 }

@@ -15,6 +15,7 @@ type Options struct {
 // Scheme is the protocol of a server.
 type Scheme string
 
+// The schemes.
 const (
 	HTTP  Scheme = "http"
 	HTTPS Scheme = "https"

@@ -124,6 +124,7 @@ func (s *Server) Land() int {
 	return len(late)
 }
 
+// AddReservation adds a reservation.
 func (s *Server) AddReservation(r Reservation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 // Outcome is what happens to a command and its reply.
 type Outcome int
 
+// The outcomes.
 const (
 	// Answered: no fault.
 	Answered Outcome = iota

@@ -30,17 +30,25 @@ func TestStopDropsWhatIsHeldUp(t *testing.T) {
 // server keeps its record of executed writes on disk.
 func TestRepetitionAfterARestart(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, mongolab.Options{ReplicaSet: true})
-	l.unlocked("lock")
-	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{After: mongolab.Until(nil)}))
-	answered := make(chan error, 1)
-	go func() { answered <- l.count(l.ctx, "lock") }()
-	l.eventually(func() bool { return len(l.exchanges("update")) == 1 && l.exchanges("update")[0].Executed })
-	l.server.Stop()
-	require.NoError(t, l.server.Start())
-	require.NoError(t, <-answered)
-	require.True(t, l.exchanges("update")[1].Repeated)
-	require.Equal(t, 1, l.counted("lock"))
+	for n, again := 0, true; again; n++ {
+		require.Less(t, n, 5)
+		l := newLab(t, mongolab.Options{ReplicaSet: true})
+		l.unlocked("lock")
+		l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{After: mongolab.Until(nil)}))
+		answered := make(chan error, 1)
+		go func() { answered <- l.count(l.ctx, "lock") }()
+		l.eventually(func() bool { return len(l.exchanges("update")) == 1 && l.exchanges("update")[0].Executed })
+		l.server.Stop()
+		require.NoError(t, l.server.Start())
+		err := <-answered
+		// If the driver's monitor is answered while Stop cuts one connection after the other, the driver
+		// makes its only second try before the start.
+		if again = mongo.IsNetworkError(err); !again {
+			require.NoError(t, err)
+			require.True(t, l.exchanges("update")[1].Repeated)
+			require.Equal(t, 1, l.counted("lock"))
+		}
+	}
 }
 
 // The embedded server of another lab stands in for a real one: the proxy in front of it knows only its

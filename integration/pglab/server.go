@@ -63,6 +63,7 @@ var Installed = sync.OnceValue(func() string {
 	return filepath.Dir(slices.Max(found))
 })
 
+// Start starts a server with an empty database.
 func Start(t testing.TB, opt Options) *Server {
 	t.Helper()
 	s := prepare(t)

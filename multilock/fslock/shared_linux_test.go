@@ -337,7 +337,7 @@ func (k trouble) injector(n int, phase faultfs.Phase) faultfs.Injector {
 // Rule: none (docs/decisions/0015)
 func TestTroubleAtEveryOperationOfASharedLock(t *testing.T) {
 	t.Parallel()
-	slots := make(sweep.Slots, 64)
+	slots := make(sweep.Slots, 24) // with more of them, a busy machine keeps a holder from its heartbeats
 	for _, writer := range []bool{false, true} {
 		count := countOperations(t, writer)
 		for _, kind := range []trouble{fails, slow, frozen} {
@@ -392,7 +392,7 @@ func sharedTrouble(t *testing.T, writer bool, kind trouble, n int, phase faultfs
 		op.N -= before
 		return inject(op)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var group sync.WaitGroup
 	group.Go(func() { _ = w.goes(ctx, victim, writer, 50*time.Millisecond) })
