@@ -291,11 +291,11 @@ func TestJoinIsInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	pace := quickly(2)
 	pace.hold = watchdog / 2 // it is interrupted in the first turn
+	beta := hostIn(t, base, "beta")
+	deadIn(t, beta, time.Hour, named.lockName(2, presence)) // alpha waits for no other host
 	done := make(chan attended)
 	h, _ := pace.on(hostIn(t, base, "alpha"))
 	go func() { done <- attended{h, h.run(ctx)} }()
-	beta := hostIn(t, base, "beta")
-	deadIn(t, beta, time.Hour, named.lockName(2, presence)) // alpha waits for no other host
 	look := func() source.State {
 		seen, err := multilock.Inspect(t.Context(), beta.locks, joinName, multilock.StalePolicy{})
 		require.NoError(t, err)
