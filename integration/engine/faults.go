@@ -86,6 +86,22 @@ func (f *Faults) Keep(conn net.Conn) (drop func()) {
 	}
 }
 
+// Kept returns a listener that registers its connections for Break.
+func (f *Faults) Kept(l net.Listener) net.Listener { return kept{l, f} }
+
+type kept struct {
+	net.Listener
+	faults *Faults
+}
+
+func (k kept) Accept() (net.Conn, error) {
+	conn, err := k.Listener.Accept()
+	if err == nil {
+		k.faults.Keep(conn)
+	}
+	return conn, err
+}
+
 // Break closes all connections.
 func (f *Faults) Break() {
 	f.mu.Lock()

@@ -67,7 +67,7 @@ func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
 	require.NoError(t, err)
 	p.Address = listener.Addr().String()
 	front := grpc.NewServer(grpc.ForceServerCodec(raw{}), grpc.UnknownServiceHandler(p.handle))
-	go front.Serve(kept{listener, p})
+	go front.Serve(p.Kept(listener))
 	t.Cleanup(func() {
 		front.Stop()
 		_ = p.back.Close()
@@ -105,20 +105,6 @@ func (p *Proxy) hearing(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// kept is a listener that registers its connections for Break.
-type kept struct {
-	net.Listener
-	*Proxy
-}
-
-func (k kept) Accept() (net.Conn, error) {
-	conn, err := k.Listener.Accept()
-	if err == nil {
-		k.Keep(conn)
-	}
-	return conn, err
 }
 
 // begin counts a request and returns its outcome.

@@ -61,7 +61,7 @@ func (p *place) write(path, text string) {
 	require.NoError(p, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// environ returns the environment of a user who has just logged in.
+// environ returns the environment right after a login.
 func environ() []string {
 	return []string{
 		"HOME=/root", "LOGNAME=root", "USER=root", "LANG=C.UTF-8", "SHELL=/bin/bash", "TERM=dumb",

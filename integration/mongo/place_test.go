@@ -83,7 +83,7 @@ func (l *lab) place(c *mongo.Collection) mongolock.Place {
 	return mongolock.Place{URL: l.url(c), BehindSerialisingProxy: !l.server.Real()}
 }
 
-// raw returns the stored document of a lock, nil if there is none.
+// raw returns the stored document of a lock, nil for a free lock.
 func (l *lab) raw(c *mongo.Collection, id string) bson.M {
 	l.Helper()
 	var doc bson.M

@@ -9,14 +9,14 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// squash makes the server map root on the hosts to nobody.
+// squash makes the server treat root on the hosts as an unprivileged user.
 func squash(t testing.TB) {
 	t.Helper()
 	lab(t, "server", "squash", "on")
 	t.Cleanup(func() { lab(t, "server", "squash", "off") })
 }
 
-// nobody is the user to which the server maps root.
+// nobody is the uid of that user.
 const nobody = 65534
 
 // A squashed root locks like any other user in a base that other users cannot write: it trusts the

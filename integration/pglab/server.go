@@ -284,7 +284,10 @@ func ask(ctx context.Context, conn *pgconn.PgConn, text string) (rows [][]string
 // Value returns the first column of the first row, "" if there are no rows.
 func (s *Server) Value(text string) string {
 	s.Helper()
-	rows := s.SQL(text)
+	return first(s.SQL(text))
+}
+
+func first(rows [][]string) string {
 	if len(rows) == 0 {
 		return ""
 	}
@@ -310,10 +313,7 @@ func (s *Server) Looker() func(text string) string {
 		case idle <- conn:
 		default:
 		}
-		if len(rows) == 0 {
-			return ""
-		}
-		return rows[0][0]
+		return first(rows)
 	}
 }
 

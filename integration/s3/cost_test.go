@@ -16,7 +16,7 @@ import (
 // TestCost counts requests, which are what a bucket costs.
 func TestCost(t *testing.T) {
 	g := s3lab.Start(t)
-	proxy := s3lab.NewProxy(t, g.Address, 0)
+	proxy := s3lab.NewProxy(t, g.Address)
 	src := open(t, proxy.Address, g.Place(prefix()), "")
 	ctx := engine.Within(t)
 	opt := multilock.Detached{Options: multilock.Options{TTL: time.Minute}} // no heartbeats in between

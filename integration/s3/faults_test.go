@@ -27,7 +27,7 @@ func TestStress(t *testing.T) {
 		},
 		"requests and replies lost": func(t *testing.T) (*s3lab.Gateway, string, func()) {
 			g := s3lab.Start(t)
-			proxy := s3lab.NewProxy(t, g.Address, 0)
+			proxy := s3lab.NewProxy(t, g.Address)
 			outcomes := []engine.Outcome{engine.Done, engine.Done, engine.Dropped, engine.Lost, engine.Zombie, engine.Torn, engine.Repeated, engine.Broken}
 			return g, proxy.Address, func() {
 				proxy.Inject(func(int, string) engine.Outcome { return outcomes[rand.N(len(outcomes))] }) //nolint:gosec // no secret

@@ -79,7 +79,7 @@ func TestConformance(t *testing.T) {
 func TestSweep(t *testing.T) {
 	g := s3lab.Start(t)
 	engine.Sweep(t, map[string]engine.Trouble{"torn": {Outcome: engine.Torn, Times: 1}, "repeated": {Outcome: engine.Repeated, Times: 1}}, func(t testing.TB, what engine.Trouble, n int) *locktest.Bench {
-		proxy, place := s3lab.NewProxy(t, g.Address, 0), g.Place(prefix())
+		proxy, place := s3lab.NewProxy(t, g.Address), g.Place(prefix())
 		b := engine.Bench(t, proxy, what, n)
 		b.Struck, b.Other = open(t, proxy.Address, place, ""), open(t, g.Address, place, "")
 		b.Token = func() string { return token(t, g, place) }

@@ -1,7 +1,6 @@
 package s3lab
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -72,7 +71,6 @@ type Gateway struct {
 	Client  *minio.Client // for a look behind the scenes
 	args    []string
 	cmd     *exec.Cmd
-	log     bytes.Buffer
 	program string
 }
 
@@ -87,8 +85,8 @@ func Start(t testing.TB, more ...string) *Gateway {
 	g.Client, err = minio.New(g.Address, &minio.Options{Creds: credentials.NewStaticV4(user, secret, ""), Region: region})
 	require.NoError(t, err)
 	g.Begin()
-	require.NoError(t, g.Client.MakeBucket(engine.Within(t), Bucket, minio.MakeBucketOptions{Region: region}))
 	t.Cleanup(g.Kill)
+	require.NoError(t, g.Client.MakeBucket(engine.Within(t), Bucket, minio.MakeBucketOptions{Region: region}))
 	return g
 }
 
@@ -96,7 +94,7 @@ func Start(t testing.TB, more ...string) *Gateway {
 func (g *Gateway) Begin() {
 	g.Helper()
 	g.cmd = exec.Command(g.program, g.args...) //nolint:gosec // the program of this test
-	g.cmd.Stdout, g.cmd.Stderr = &g.log, &g.log
+	g.cmd.Stderr = os.Stderr
 	g.cmd.SysProcAttr = dieWithParent()
 	require.NoError(g, g.cmd.Start())
 	answers := func() bool {

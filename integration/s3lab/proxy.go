@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/multilock/go/integration/engine"
 )
@@ -18,20 +16,19 @@ import (
 type Proxy struct {
 	Address string
 	engine.Faults
-	server  string
-	latency time.Duration
-	back    *http.Transport
+	server string
+	back   *http.Transport
 
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// NewProxy starts a proxy in front of a server. It delays each reply by the latency.
-func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
+// NewProxy starts a proxy in front of a server.
+func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
-	p := &Proxy{server: server, latency: latency, back: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}, counts: map[string]int{}}
+	p := &Proxy{server: server, back: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}, counts: map[string]int{}}
 	front := httptest.NewUnstartedServer(p)
-	front.Listener = kept{front.Listener, p}
+	front.Listener = p.Kept(front.Listener)
 	front.Start()
 	p.Address = front.Listener.Addr().String()
 	t.Cleanup(func() {
@@ -47,14 +44,6 @@ func (p *Proxy) Counts() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
-}
-
-// Requests returns the number of all requests so far.
-func (p *Proxy) Requests() (n int) {
-	for _, each := range p.Counts() {
-		n += each
-	}
-	return n
 }
 
 // ServeHTTP forwards a request, unless a fault is injected.
@@ -94,7 +83,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	time.Sleep(p.latency)
 	reply.write(w)
 }
 
@@ -127,18 +115,4 @@ func (r reply) write(w http.ResponseWriter) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
-}
-
-// kept is a listener that registers its connections for Break.
-type kept struct {
-	net.Listener
-	*Proxy
-}
-
-func (k kept) Accept() (net.Conn, error) {
-	conn, err := k.Listener.Accept()
-	if err == nil {
-		k.Keep(conn)
-	}
-	return conn, err
 }
