@@ -3,6 +3,7 @@
 package fakes3
 
 import (
+	"bytes"
 	"crypto/md5" //nolint:gosec // S3's ETag
 	"encoding/hex"
 	"encoding/xml"
@@ -66,6 +67,7 @@ func (s *Store) Serve(t testing.TB, fate func(*http.Request) Outcome) string {
 		}
 		outcome := Answered
 		if fate != nil {
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			outcome = fate(r)
 		}
 		switch outcome {
