@@ -55,6 +55,8 @@ func TestParseURL(t *testing.T) {
 		"s3://bucket/a?endpoint=http://h":           "without a scheme",
 		"s3://bucket/a?endpoint=h&cafile=/none.pem": "read cafile",
 		"s3://bucket/a?endpoint=h&style=virtual":    "write style=path or style=host",
+		"s3://bucket/a?endpoint=h&sse=aes":          "write sse=AES256 or sse=aws:kms",
+		"s3://bucket/a?endpoint=h&kmskey=k":         "kmskey needs sse=aws:kms",
 	} {
 		_, err := parseURL(text)
 		require.ErrorContains(t, err, want, text)

@@ -3,12 +3,15 @@ package s3lock
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/minio/minio-go/v7/pkg/encrypt"
 
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -21,8 +24,9 @@ type Place struct {
 	// URL is s3://BUCKET/PREFIX. Parameters: region=, which otherwise comes from AWS_REGION;
 	// endpoint=HOST[:PORT] for a store other than Amazon's, which is used with TLS unless it is on this
 	// host; tls=false for one without TLS, cafile= for the certificate of its authority, and
-	// style=host if its buckets are host names. Credentials come from the environment, the profile of
-	// AWS's tools, or the instance's role.
+	// style=host if its buckets are host names; sse=AES256 or sse=aws:kms, with kmskey=ID for a key of
+	// one's own, to encrypt other than the bucket does by default. Credentials come from the environment,
+	// the profile of AWS's tools, or the instance's role.
 	URL string
 	// Timeout is the time limit of one operation, DefaultTimeout if 0.
 	Timeout time.Duration
@@ -33,8 +37,9 @@ type address struct {
 	remote.URL
 	bucket, prefix   string
 	endpoint, region string
-	hosted           bool        // buckets are host names
-	tls              *tls.Config // nil without TLS
+	hosted           bool               // buckets are host names
+	encryption       encrypt.ServerSide // nil for the default of the bucket
+	tls              *tls.Config        // nil without TLS
 }
 
 const amazon = "s3.amazonaws.com"
@@ -65,8 +70,8 @@ func (a *address) parseQuery() error {
 		return a.Invalid("its parameters cannot be read")
 	}
 	for key := range values {
-		if !slices.Contains([]string{"region", "endpoint", "tls", "cafile", "style"}, key) {
-			return a.Invalid("the parameter \"" + key + "\" is unknown; there are region, endpoint, tls, cafile and style")
+		if !slices.Contains([]string{"region", "endpoint", "tls", "cafile", "style", "sse", "kmskey"}, key) {
+			return a.Invalid("the parameter \"" + key + "\" is unknown; there are region, endpoint, tls, cafile, style, sse and kmskey")
 		}
 	}
 	a.region = cmp.Or(values.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
@@ -92,6 +97,9 @@ func (a *address) parseQuery() error {
 			return a.Invalid("write tls=true or tls=false")
 		}
 	}
+	if a.encryption, err = encryption(values.Get("sse"), values.Get("kmskey")); err != nil {
+		return a.Invalid(err.Error())
+	}
 	a.endpoint, a.region = cmp.Or(a.endpoint, amazon), cmp.Or(a.region, "us-east-1")
 	cafile := values.Get("cafile")
 	if secure || cafile != "" {
@@ -103,6 +111,21 @@ func (a *address) parseQuery() error {
 		}
 	}
 	return nil
+}
+
+// encryption returns how the store is to encrypt objects.
+func encryption(method, key string) (encrypt.ServerSide, error) {
+	switch {
+	case method == "aws:kms":
+		return encrypt.NewSSEKMS(key, nil)
+	case key != "":
+		return nil, errors.New("kmskey needs sse=aws:kms")
+	case method == "AES256":
+		return encrypt.NewSSE(), nil
+	case method != "":
+		return nil, errors.New("write sse=AES256 or sse=aws:kms")
+	}
+	return nil, nil
 }
 
 // isLoopback reports whether an endpoint is on this host.

@@ -239,6 +239,31 @@ func TestFoundLater(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// TestEncryption: each write asks the store to encrypt as the URL says.
+func TestEncryption(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string][2]string{
+		"": {}, "&sse=AES256": {"AES256"}, "&sse=aws:kms": {"aws:kms"}, "&sse=aws:kms&kmskey=night": {"aws:kms", "night"},
+	} {
+		var writes atomic.Int64
+		endpoint := fakes3.New().Serve(t, func(r *http.Request) fakes3.Outcome {
+			if r.Method == http.MethodPut {
+				writes.Add(1)
+				got := [2]string{r.Header.Get("X-Amz-Server-Side-Encryption"), r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id")}
+				assert.Equal(t, want, got, query)
+			}
+			return fakes3.Answered
+		})
+		src, err := s3lock.Open(s3lock.Options{Place: s3lock.Place{URL: "s3://bucket/jobs?endpoint=" + endpoint + query}, Group: "night"})
+		require.NoError(t, err)
+		lock, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+		require.NoError(t, src.Close())
+		require.Positive(t, writes.Load())
+	}
+}
+
 // TestLostInTheCrowd: a release that a proxy sent twice is refused as the holder sees it, and has freed
 // the lock all the same, however many others have held it before the holder asks.
 func TestLostInTheCrowd(t *testing.T) {

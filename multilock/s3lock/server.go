@@ -139,7 +139,7 @@ func (s *server) write(ctx context.Context, name string, text []byte, was string
 	if err := s.checkName(name); err != nil {
 		return "", err
 	}
-	opt := minio.PutObjectOptions{ContentType: "application/json", DisableContentSha256: true}
+	opt := minio.PutObjectOptions{ContentType: "application/json", DisableContentSha256: true, ServerSideEncryption: s.at.encryption}
 	switch was {
 	case always:
 	case "":
