@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Every is how often a job runs: once per tick over all hosts, by the source's clock, with one tick in
+// Every is how often a job runs: once per tick across all hosts, by the source's clock, with one tick in
 // each span. The zero value means a single run. ParseEvery and EverySpan return others.
 //
 // No call waits for a tick: it runs the job at once, or finds that the job has run. With a phase

@@ -76,7 +76,7 @@ func ExampleOnce_retries() {
 	// failed for good: the page is empty
 }
 
-// Once per tick over all hosts, by the file server's clock.
+// Once per tick across all hosts, by the file server's clock.
 func ExampleOnce_every() {
 	src, closeShared := shared()
 	defer closeShared()

@@ -14,13 +14,13 @@ import (
 type OnceOptions struct {
 	// Options are those of the lock.
 	multilock.Options
-	// Retries is how many more attempts follow a failure, over all hosts together.
+	// Retries is how many more attempts follow a failure, across all hosts together.
 	Retries int
 	// RetryOn are the exit codes (see ExitError) that allow another attempt; all if empty.
 	RetryOn []int
 	// RetryDelay is the pause before the first retry: see Plan.Pause.
 	RetryDelay time.Duration
-	// Every, if not zero, runs the work once per tick over all hosts, by the source's clock. The
+	// Every, if not zero, runs the work once per tick across all hosts, by the source's clock. The
 	// source must be a source.Timekeeper.
 	Every Every
 }
@@ -43,7 +43,7 @@ func (e *FailedError) Error() string {
 // Unwrap returns the error of the work.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Once runs work under the lock name, at most once over all hosts: it skips work whose success is
+// Once runs work under the lock name, at most once across all hosts: it skips work whose success is
 // recorded, and retries failed work up to opt.Retries times. It records each attempt before the
 // next one. Once waits for the lock as Acquire does.
 //

@@ -16,7 +16,7 @@ import (
 
 // Plan limits how often a job may run. The zero value means once.
 type Plan struct {
-	// Retries is how many more attempts follow a failure, over all hosts together.
+	// Retries is how many more attempts follow a failure, across all hosts together.
 	Retries int
 	// RetryOn are the exit codes that allow another attempt; all but 0 if empty.
 	RetryOn []int

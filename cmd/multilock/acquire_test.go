@@ -74,7 +74,7 @@ func TestAcquireAndRelease(t *testing.T) {
 	s.eventually("the keeper ends", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
 	twice := s.run(append(release, a.Token)...)
 	require.Equal(t, 122, twice.code)
-	require.Equal(t, "multilock: lock \"x\" is lost: it is not held any more\n", twice.stderr)
+	require.Equal(t, "multilock: lock \"x\" is lost: it is no longer held\n", twice.stderr)
 	events := s.history("-g", "G")
 	require.Equal(t, []string{"acquired", "released"}, happened(events))
 	require.Equal(t, owner.PID(), events[0].PID, "the lock is the owner's, in all that is said about it")

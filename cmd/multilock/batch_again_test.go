@@ -90,7 +90,7 @@ func TestBatchAddsToAList(t *testing.T) {
 
 	got = s.run("batch", "-j2", "--add", s.list(append(jobs, "echo another")...))
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "another list of jobs: job 13")
+	require.Contains(t, got.stderr, "a different list of jobs: job 13")
 	s.must("clean", "--results", "13")
 	require.Contains(t, s.must("batch", "-j2", "--add", longer), "12 ended earlier, 1 run here")
 	s.must("clean", "--results")
@@ -271,7 +271,7 @@ func TestBatchGroupsFailures(t *testing.T) {
 	require.Regexp(t, "^multilock: 3 jobs failed with exit code 3: 3, 5, 6\n"+
 		"multilock: 1 job failed with exit code 1: 1\n.* code 2: 2\n.* code 4: 7\n"+
 		`multilock: their output: multilock -d \S+ logs --failed`+"\n"+
-		`multilock: to run what failed again: multilock -d \S+ batch --retry-failed --jobs=3 'exit \{\}' ::: 1 2 3 0 3 3 4`+"\n.*6 of 7 jobs failed\n$", got.stderr)
+		`multilock: to rerun the failed jobs: multilock -d \S+ batch --retry-failed --jobs=3 'exit \{\}' ::: 1 2 3 0 3 3 4`+"\n.*6 of 7 jobs failed\n$", got.stderr)
 	require.Equal(t, got.stderr, s.run(list...).stderr, "nothing is left to do, so all are described")
 
 	s.must("clean", "--results", "1")
@@ -291,7 +291,7 @@ func TestBatchNamesTheRetry(t *testing.T) {
 	require.Contains(t, got.stdout, `"last_line": "ValueError: 7"`)
 	got = s.run("batch", "--separate", "-v", "-j", "1", "--retry-failed", list)
 	require.Contains(t, got.stderr, "multilock: the last line of b: ValueError: 7\n")
-	_, again, found := strings.Cut(got.stderr, "to run what failed again: multilock ")
+	_, again, found := strings.Cut(got.stderr, "to rerun the failed jobs: multilock ")
 	require.True(t, found, got.stderr)
 	again, _, _ = strings.Cut(again, "\n")
 	require.Regexp(t, `^-d \S+ batch --retry-failed --separate --jobs=1 \S+$`, again)
@@ -308,7 +308,7 @@ func TestBatchNamesTheRetry(t *testing.T) {
 		cmd := s.command(append([]string{"-g", fmt.Sprint("other", i)}, args...)...)
 		cmd.Stdin = strings.NewReader("x\tfalse\n")
 		got = s.finish(cmd)
-		require.Contains(t, got.stderr, "to run what failed again: add --retry-failed to this command")
+		require.Contains(t, got.stderr, "to rerun the failed jobs: add --retry-failed to this command")
 		require.NotContains(t, got.stderr, "hunter2")
 	}
 }

@@ -183,7 +183,7 @@ func TestBatchRefusesAnotherList(t *testing.T) {
 	other := s.list("a\ttrue", "b\tfalse")
 	got := s.run("batch", other)
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, `another list of jobs: job 2 is "b\ttrue" there, and "b\tfalse" here; choose another group with -g`)
+	require.Contains(t, got.stderr, `a different list of jobs: job 2 is "b\ttrue" there, and "b\tfalse" here; choose another group with -g`)
 	require.Contains(t, got.stderr, "multilock -d "+s.base+" clean --results")
 	require.Contains(t, s.run("batch", s.list("a\ttrue")).stderr, `a longer list of jobs: job 2, "b\ttrue", is missing here`)
 	require.Contains(t, s.run("batch", s.list("a\ttrue", "b\ttrue", "c\ttrue")).stderr, `a shorter list of jobs: job 3, "c\ttrue", is not in it`)

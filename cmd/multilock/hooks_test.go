@@ -157,10 +157,10 @@ func TestHooksAreInNobodysWay(t *testing.T) {
 	s.must("run", "-n", "x", "--", "true")
 	slow.Signal(syscall.SIGTERM)
 	got := slow.wait()
-	require.Equal(t, ended{0, "", "hooked\nmultilock: --on-success: its command was ended, for we are to end\n"}, got)
+	require.Equal(t, ended{0, "", "hooked\nmultilock: --on-success: its command was terminated, because this process is to end\n"}, got)
 
 	bounded := s.run("run", "--on-failure", "sleep 1000 & wait", "--hook-timeout", "100ms", "--", "sh", "-c", "exit 5")
-	require.Equal(t, ended{5, "", "multilock: --on-failure: its command was ended after 100ms, the limit of --hook-timeout\n"}, bounded)
+	require.Equal(t, ended{5, "", "multilock: --on-failure: its command was terminated after 100ms, the limit of --hook-timeout\n"}, bounded)
 	failing := s.run("run", "--on-success", "exit 9", "--", "true")
 	require.Equal(t, ended{0, "", "multilock: --on-success: its command ended with code 9\n"}, failing)
 }
@@ -200,7 +200,7 @@ func TestOverrunHookOfAJobThatEnds(t *testing.T) {
 	r.Err.Expect(t, "hooked")
 	require.NoError(t, r.In.Close())
 	s.eventuallyFree("lock")
-	require.Contains(t, r.wait().stderr, "--on-overrun: its command was ended after 5s")
+	require.Contains(t, r.wait().stderr, "--on-overrun: its command was terminated after 5s")
 }
 
 func TestHookOptionsThatContradict(t *testing.T) {

@@ -66,7 +66,7 @@ func TestRunningJobsOfAChunk(t *testing.T) {
 	require.Empty(t, s.runningJobs())
 }
 
-// "run --slots" around the command provides a slot that is unique over all hosts.
+// "run --slots" around the command provides a slot that is unique across all hosts.
 func TestSlotsOverTheCluster(t *testing.T) {
 	t.Parallel()
 	s, dir := newStation(t), t.TempDir()

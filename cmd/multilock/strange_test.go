@@ -38,7 +38,7 @@ func TestStrangeFilesBesideTheHistory(t *testing.T) {
 	got := s.run("history")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "recorded")
-	require.Contains(t, got.stderr, "warning: of the history "+evil+" is left out: there is no line of a history in it")
+	require.Contains(t, got.stderr, "warning: of the history "+evil+" is left out: it contains no line of a history")
 	require.Len(t, s.history("--limit", "1"), 1)
 
 	got = s.run("report", "--json")
@@ -88,7 +88,7 @@ func TestManifestWithoutAnEnd(t *testing.T) {
 	s.sparse(s.private("manifest", "list"))
 	got := s.run("batch", "-g", ".locks", list)
 	require.NotZero(t, got.code)
-	require.Contains(t, got.stderr, "another list of jobs")
+	require.Contains(t, got.stderr, "a different list of jobs")
 	require.Less(t, len(got.stderr), 4<<10)
 }
 

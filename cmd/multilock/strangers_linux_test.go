@@ -152,7 +152,7 @@ func TestForgedManifest(t *testing.T) {
 	got := c.run("batch", c.list("b\techo b"))
 	c.unharmed()
 	if got.code != 0 {
-		require.NotContains(t, got.stderr, "another list")
+		require.NotContains(t, got.stderr, "a different list")
 		c.named(got, "manifest")
 	}
 }

@@ -90,7 +90,7 @@ func TestWaitWithoutAHistory(t *testing.T) {
 	require.NoError(t, os.WriteFile(dir, nil, 0o600)) // a file cannot be read as a directory
 	got := s.run("wait")
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stderr, "warning: how the jobs ended is not known, only that nothing is held any more")
+	require.Contains(t, got.stderr, "warning: how the jobs ended is not known, only that no lock is held now")
 }
 
 // historyFile returns the only file of the group's history.

@@ -86,7 +86,7 @@ func TestRequireShared(t *testing.T) {
 	refused := s.run("run", "-q", "-E", "0", "--require-shared", "--", "echo", "ran")
 	require.Equal(t, 125, refused.code)
 	require.Empty(t, refused.stdout)
-	require.Contains(t, refused.stderr, "has no file .multilock/shared, which --require-shared wants")
+	require.Contains(t, refused.stderr, "has no file .multilock/shared, which --require-shared requires")
 	require.Contains(t, refused.stderr, "run once: multilock -d "+s.base+" doctor --mark")
 	s.env = []string{"MULTILOCK_REQUIRE_SHARED=1"}
 	for _, words := range [][]string{{"status"}, {"acquire", "x"}, {"batch", "/dev/null"}, {"doctor", "-q"}} {

@@ -76,7 +76,7 @@ func TestCookEndsTheJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := requireAlone(t, job)
-			require.Regexp(t, `(?m)^multilock: the time of lock "x" is over in \d+(\.\d+)?m?s; ending the job\nmultilock: lock "x": its time is over: the job was ended; the job ended with code 1(43|37)$`, got.stderr)
+			require.Regexp(t, `(?m)^multilock: the time of lock "x" is over in \d+(\.\d+)?m?s; ending the job\nmultilock: lock "x": its time is over: the job was terminated; the job ended with code 1(43|37)$`, got.stderr)
 		})
 	}
 	t.Run("that has run for too long before", func(t *testing.T) {

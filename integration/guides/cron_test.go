@@ -25,7 +25,7 @@ type crontab struct {
 	now    string // time of day at which cron starts
 	also   string // text above the block
 	before string
-	calls  map[string]int // number of runs over all hosts, by what ran
+	calls  map[string]int // number of runs across all hosts, by what ran
 	mail   string         // pattern for the mail; without it there must be no mail
 	after  string
 }

@@ -38,7 +38,7 @@ type Attempt struct {
 	Command, Shown string
 	// Seq is the job's number in the list, from 1.
 	Seq int
-	// Number is the number of the attempt, over all hosts together, from 1.
+	// Number is the number of the attempt, across all hosts together, from 1.
 	Number int
 	// Slot is free again when the job ends: from 1 to Options.Workers, each used once at a time in
 	// this process.
@@ -60,7 +60,7 @@ type Options struct {
 	Processes bool
 	// Workers is how many jobs this process runs at a time, 1 if 0.
 	Workers int
-	// Retries is how many more attempts follow a failure, over all hosts together.
+	// Retries is how many more attempts follow a failure, across all hosts together.
 	Retries int
 	// RetryOn are the exit codes that allow another attempt; all but 0 if empty.
 	RetryOn []int

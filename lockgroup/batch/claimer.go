@@ -78,7 +78,7 @@ var (
 	errRecorded = errors.New("another process has recorded a result of it")
 	// errTakenBack means that the record that gave a part back may have been deleted. The jobs then run
 	// under the lock of the whole unit.
-	errTakenBack = errors.New("it is not given back any more")
+	errTakenBack = errors.New("it is no longer given back")
 	// errOutdated means that a record refers to sections of the list that were not read.
 	errOutdated = errors.New("the list was changed")
 )

@@ -30,7 +30,7 @@ func (e *ManifestError) Error() string {
 	case e.Theirs == "":
 		return fmt.Sprintf("the group was given a shorter list of jobs: job %d, %q, is not in it", e.Line, ours)
 	}
-	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
+	return fmt.Sprintf("the group has a different list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
 }
 
 // The first line of a manifest is a head if it has no tab: it has the chunk sizes, the barriers, the

@@ -8,7 +8,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// Progress is the progress of a batch, over all hosts.
+// Progress is the progress of a batch, across all hosts.
 type Progress struct {
 	// Total is the length of the list; Done and Failed count final results.
 	Total, Done, Failed int

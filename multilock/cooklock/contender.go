@@ -71,7 +71,7 @@ func (c *contender) refusal(record source.Record, left time.Duration) error {
 	}
 	return &source.InvalidError{
 		What: "period", Got: c.src.opt.Period.String(),
-		Why: fmt.Sprintf("lock %q is in use with a period of %s, by %s; give all hosts the same period. If no process uses that period any more, try again in %s",
+		Why: fmt.Sprintf("lock %q is in use with a period of %s, by %s; give all hosts the same period. If no process still uses that period, try again in %s",
 			c.name, record.TTL, record.Holder, left.Round(time.Millisecond)),
 	}
 }

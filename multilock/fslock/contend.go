@@ -80,7 +80,7 @@ func (c *contender) Try(context.Context) (source.Lease, error) {
 
 var (
 	// errLate is the error of an acquired lock that had to be released at once.
-	errLate = errors.New("it comes too late, each time; use a longer ttl, or find out why the filesystem or this host is so slow")
+	errLate = errors.New("each attempt took longer than the TTL allows; use a longer TTL, or find out why the filesystem or this host is so slow")
 )
 
 func (c *contender) attempt() (source.Lease, error) {

@@ -75,7 +75,7 @@ func (l *lease) explain(op string, err error) error {
 	case err == nil:
 		return nil
 	case gone(err):
-		return l.lost("its file is not there any more: the lock was broken or removed")
+		return l.lost("its file is gone: the lock was broken or removed")
 	}
 	return opError(op, l.record.Name, err)
 }

@@ -155,7 +155,7 @@ func (l *lease) placed() error {
 	}
 	switch {
 	case err == nil, gone(err):
-		return l.lost("its directory is not in its place any more: it was moved, or lost in a crash of the server")
+		return l.lost("its directory is gone from its place: it was moved, or lost in a crash of the server")
 	case forbidden(err):
 		return nil
 	}

@@ -147,7 +147,7 @@ func insist(c source.Contender) (source.Lease, error) {
 	busy := false
 	for range 1000 {
 		lease, err := c.Try(context.Background())
-		if err != nil && strings.Contains(err.Error(), "it comes too late") && !errors.Is(err, source.ErrUnsure) {
+		if err != nil && strings.Contains(err.Error(), "took longer than the TTL allows") && !errors.Is(err, source.ErrUnsure) {
 			continue // released; in doubt it may still be there, and ours
 		}
 		if !errors.Is(err, source.ErrHeld) {

@@ -264,7 +264,7 @@ func TestNotesOfALock(t *testing.T) {
 	latest := Now() + remaining
 	require.NoError(t, lock.Release(t.Context()))
 	require.NoError(t, src.Close())
-	require.ErrorIs(t, r.Note(lock, Renewed, 0), multilock.ErrLost, "it is not held any more")
+	require.ErrorIs(t, r.Note(lock, Renewed, 0), multilock.ErrLost, "it is no longer held")
 
 	events, err := ReadEvents(&file)
 	require.NoError(t, err)

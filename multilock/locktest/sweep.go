@@ -196,7 +196,7 @@ func (b *Bench) lock(src source.Source, claim source.Claim) source.Lease {
 		require.NoError(b, err)
 		lease, err := contender.Try(b.ctx)
 		require.NoError(b, contender.Close())
-		if err != nil && n < tries && strings.Contains(err.Error(), "it comes too late") {
+		if err != nil && n < tries && strings.Contains(err.Error(), "took longer than the TTL allows") {
 			continue
 		}
 		require.NoError(b, err)

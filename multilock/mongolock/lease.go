@@ -25,7 +25,7 @@ type lease struct {
 
 var _ source.Committer = (*lease)(nil)
 
-var errGone = errors.New("its token is not in the document any more: the lock was broken or removed")
+var errGone = errors.New("its token is no longer in the document: the lock was broken or removed")
 
 // Gone implements remote.Hold.
 func (l *lease) Gone() error { return errGone }

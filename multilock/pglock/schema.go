@@ -77,7 +77,7 @@ func (s *server) learn(ctx context.Context) (f facts, err error) {
 	case f.encoding != "UTF8":
 		return f, s.refuse("the database is encoded in " + f.encoding + ", which not every name fits into: use one in UTF8")
 	case r.number(4) < schemaVersion:
-		return f, s.refuse(fmt.Sprintf("the schema %s is that of an older multilock (version %d, this one needs %d): name another one with ?schema=, or drop it if nothing in it is needed any more", s.named, r.number(4), schemaVersion))
+		return f, s.refuse(fmt.Sprintf("the schema %s is that of an older multilock (version %d, this one needs %d): name another one with ?schema=, or drop it if nothing in it is needed", s.named, r.number(4), schemaVersion))
 	case r.number(4) != schemaVersion:
 		return f, s.refuse(fmt.Sprintf("the schema %s has version %d, and this multilock knows %d", s.named, r.number(4), schemaVersion))
 	}

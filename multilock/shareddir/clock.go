@@ -186,6 +186,6 @@ func (t Traits) Suits(claim source.Claim, base string) error {
 	least := time.Duration(float64(claim.TTL) * float64(t.Grain) / float64(step)).Round(time.Second)
 	return &source.InvalidError{
 		What: "ttl", Got: claim.TTL.String(),
-		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: heartbeats every %s look the same there; use a ttl of %s or more", base, t.Grain, step, least),
+		Why: fmt.Sprintf("too short for the filesystem of %s, whose timestamps have a resolution of %s: heartbeats every %s look the same there; use a ttl of %s or more", base, t.Grain, step, least),
 	}
 }

@@ -13,7 +13,7 @@ var (
 	ErrHeld = errors.New("lock is held")
 	// ErrSilent is an ErrHeld of Try which has also seen that the holder's heartbeats have ended. A
 	// waiter inspects the lock at once then, without waiting for Observation.Next.
-	ErrSilent = fmt.Errorf("%w, and sends no heartbeat any more", ErrHeld)
+	ErrSilent = fmt.Errorf("%w, and no longer sends heartbeats", ErrHeld)
 	// ErrFree means that no process holds the lock.
 	ErrFree = errors.New("lock is free")
 	// ErrLost means that the lock is no longer held, though its holder did not release it: it was

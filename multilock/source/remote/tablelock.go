@@ -121,7 +121,7 @@ type TableLease struct {
 
 var _ source.Committer = (*TableLease)(nil)
 
-var errGone = errors.New("it is not there any more: the lock was broken or removed, or the server has lost it")
+var errGone = errors.New("it is gone: the lock was broken or removed, or the server has lost it")
 
 // Gone implements Hold.
 func (h *TableLease) Gone() error { return errGone }

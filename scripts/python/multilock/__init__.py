@@ -1,14 +1,14 @@
 """Locks and jobs for hosts that share only a filesystem, usually NFS.
 
     with multilock.Lock("nightly", dir="/shared") as lock:
-        ...                       # one process at a time, over all hosts
+        ...                       # one process at a time, across all hosts
 
 Locks:
     Lock, AsyncLock: Hold a lock for a ``with`` or an ``async with`` statement.
     multilock.filelock.FileLock: A replacement for ``filelock.FileLock``.
 
 Jobs:
-    run_once: Run a job once over all hosts, or once per period.
+    run_once: Run a job once across all hosts, or once per period.
     batch: Run a list of commands together with other hosts.
     map: Call a function with each of many items, together with other hosts.
     results: Read the values of ``map``.

@@ -1,4 +1,4 @@
-"""Jobs over all hosts: run once, lists of jobs, and the barrier."""
+"""Jobs across all hosts: run once, lists of jobs, and the barrier."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Batch:
-    """The state of a list of jobs, over all hosts.
+    """The state of a list of jobs, across all hosts.
 
     Attributes:
         total: The number of jobs.

@@ -260,7 +260,7 @@ class _Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching. After this call the function is not called any more."""
+        """Stop watching. After this call the function is no longer called."""
         try:
             self._stop()
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Calls a function with each of many items, over all hosts. The items are the jobs of a batch.
+"""Calls a function with each of many items, across all hosts. The items are the jobs of a batch.
 
 The items and values are in the directory ``map`` of the group, beside the captured output of its jobs:
 

@@ -158,7 +158,7 @@ func (v batchView) failureLines() (lines []string) {
 	if more := v.Failed - len(v.described); more > 0 {
 		lines = append(lines, fmt.Sprintf("%s failed on other hosts or before; see: %s", plural(more, "job"), v.place.Command("status", "--results")))
 	}
-	return append(lines, "to run what failed again: "+v.retry)
+	return append(lines, "to rerun the failed jobs: "+v.retry)
 }
 
 // groups lists the failures by how they ended, the most frequent end first.

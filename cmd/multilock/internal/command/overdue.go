@@ -82,7 +82,7 @@ func (o *overdueOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	if len(w.jobs)+w.done == 0 {
-		return fmt.Errorf("no job has a result of --every or --once in %s; check -d and -g, name the jobs that should have run, or remove this check if there are no jobs any more", src.Where())
+		return fmt.Errorf("no job has a result of --every or --once in %s; check -d and -g, name the jobs that should have run, or remove this check if there are no more jobs", src.Where())
 	}
 	w.findLogs(ctx)
 	severity := show.Worst(w.jobs)

@@ -50,7 +50,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	seen, err := o.release(ctx, src)
 	switch {
 	case errors.Is(err, multilock.ErrFree):
-		return &multilock.LostError{Name: o.Name, Err: errors.New("it is not held any more")}
+		return &multilock.LostError{Name: o.Name, Err: errors.New("it is no longer held")}
 	case errors.Is(err, multilock.ErrHeld):
 		return &multilock.LostError{Name: o.Name, Err: fmt.Errorf("it is %s", console.HeldBy(seen))}
 	case err != nil:

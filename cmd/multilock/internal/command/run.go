@@ -102,7 +102,7 @@ func (o *runOptions) read(c *cli.Context) error {
 	case len(o.job.args) == 0:
 		return console.Usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
 	case limit.Given && o.job.minHold.Value > limit.Value+grace.Value:
-		return console.Usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
+		return console.Usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was terminated",
 			o.job.minHold.Value, limit.Value, grace.Value)
 	case slots.Given && multilock.Shareable(o.Name):
 		return console.Usagef(name, "--slots: the name %q is that of a lock which readers share, and they would not be seen; choose another", o.Name)

@@ -72,9 +72,9 @@ func (h *hooks) run(hook job.Spec, input []byte, stop <-chan struct{}) (err erro
 	case <-j.Done():
 		return hookEnd(j.Result())
 	case <-timer.C:
-		err = fmt.Errorf("its command was ended after %s, the limit of --hook-timeout", console.Short(h.timeout.Value))
+		err = fmt.Errorf("its command was terminated after %s, the limit of --hook-timeout", console.Short(h.timeout.Value))
 	case <-stop:
-		err = errors.New("its command was ended, for we are to end")
+		err = errors.New("its command was terminated, because this process is to end")
 	}
 	return errors.Join(err, j.Stop(context.Background(), hookGrace))
 }
@@ -82,7 +82,7 @@ func (h *hooks) run(hook job.Spec, input []byte, stop <-chan struct{}) (err erro
 func hookEnd(r job.Result) error {
 	switch {
 	case r.Signal != 0:
-		return fmt.Errorf("its command was ended by signal %d (%v)", int(r.Signal), r.Signal)
+		return fmt.Errorf("its command was terminated by signal %d (%v)", int(r.Signal), r.Signal)
 	case r.Code != 0:
 		return fmt.Errorf("its command ended with code %d", r.Code)
 	}

@@ -278,7 +278,7 @@ func (v waitView) print(e *Env, o *waitOptions) {
 		e.Say("warning: the lock of a dead holder is still there: %s", text)
 	}
 	for _, text := range v.Unreadable {
-		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", text)
+		e.Say("warning: how the jobs ended is not known, only that no lock is held now: %s", text)
 	}
 	if v.Open {
 		return

@@ -37,7 +37,7 @@ func checkShared(files *fslock.Source) error {
 	if kind := files.OneHost(); kind != "" {
 		where = ", and is on a local filesystem (" + kind + ")"
 	}
-	return &source.InvalidError{What: "base directory", Got: base, Why: fmt.Sprintf("has no file %s, which --require-shared wants%s: "+
+	return &source.InvalidError{What: "base directory", Got: base, Why: fmt.Sprintf("has no file %s, which --require-shared requires%s: "+
 		"mount the shared filesystem there; if it is mounted, run once: %s", shareddir.SharedMarkPath, where, console.CommandLine([]string{"multilock", "-d", base, "doctor", "--mark"}))}
 }
 

@@ -31,7 +31,7 @@ const (
 // Head is the first line of a frame.
 type Head struct {
 	Seq     int       // the job's number in the list, or the number of a run
-	Attempt int       // counted over all hosts
+	Attempt int       // counted across all hosts
 	Began   time.Time // the attempt, by the clock of its host
 	Stream  Stream
 	Size    int // of the output that follows

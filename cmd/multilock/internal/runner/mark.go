@@ -104,7 +104,7 @@ func note(ctx context.Context, spec Spec, groups []process.Group) bool {
 		return true
 	}
 	if ctx.Err() == nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
-		spec.Say("warning: the processes of job %q could not be noted in its lock: %v", spec.Name, err)
+		spec.Say("warning: the processes of job %q could not be recorded in its lock: %v", spec.Name, err)
 	}
 	return false
 }

@@ -129,7 +129,7 @@ func (r *Run) Wait(ctx context.Context) error {
 		case <-limit:
 			return errors.Join(why, r.end(ctx, r.spec.OverLimit, r.spec.Grace))
 		case <-over:
-			return r.end(ctx, r.overError("the job was ended"), r.spec.Grace)
+			return r.end(ctx, r.overError("the job was terminated"), r.spec.Grace)
 		case <-lost:
 			why, lost = context.Cause(r.spec.Lock.Context()), nil
 			if r.spec.OnLost != Ignore {

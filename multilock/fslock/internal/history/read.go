@@ -35,7 +35,7 @@ const (
 
 // Reasons to leave out a file.
 var (
-	errEndless = errors.New("there is no line of a history in it, or none any more; remove it, or move it away")
+	errEndless = errors.New("it contains no line of a history, or none after some point; remove it, or move it away")
 	errTooLong = fmt.Errorf("only %d MiB of it are read; move it away", maxHistoryFile>>20)
 )
 
