@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -268,21 +269,25 @@ func TestEncryption(t *testing.T) {
 // the lock all the same, however many others have held it before the holder asks.
 func TestLostInTheCrowd(t *testing.T) {
 	t.Parallel()
-	for _, others := range []int{1, 5, 20, 50} {
+	for _, others := range []int{1, 5, 20} {
 		store := tested()
 		other := open(t, store.Serve(t, nil), 0)
 		var releasing, repeated atomic.Bool
+		var crowd sync.WaitGroup
 		src := open(t, store.Serve(t, func(r *http.Request) fakes3.Outcome {
 			switch {
 			case r.Method == http.MethodPut && releasing.CompareAndSwap(true, false):
 				repeated.Store(true)
 				return fakes3.Repeated
 			case repeated.CompareAndSwap(true, false):
-				for range others {
-					lock, err := multilock.TryAcquire(t.Context(), other, "nightly", multilock.Options{})
-					assert.NoError(t, err)
-					assert.NoError(t, lock.Release(t.Context()))
-				}
+				crowd.Go(func() {
+					for range others {
+						if lock, err := multilock.TryAcquire(t.Context(), other, "nightly", multilock.Options{}); assert.NoError(t, err) {
+							assert.NoError(t, lock.Release(t.Context()))
+						}
+					}
+				})
+				crowd.Wait()
 			}
 			return fakes3.Answered
 		}), 0)
@@ -290,6 +295,7 @@ func TestLostInTheCrowd(t *testing.T) {
 		require.NoError(t, err)
 		releasing.Store(true)
 		require.NoError(t, lock.Release(t.Context()), "%d others", others)
+		crowd.Wait() // a busy machine repeats the request meanwhile
 		require.False(t, releasing.Load() || repeated.Load())
 	}
 }
