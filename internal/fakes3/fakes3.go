@@ -75,14 +75,14 @@ func (s *Store) Serve(t testing.TB, fate func(*http.Request) Outcome) string {
 			panic(http.ErrAbortHandler)
 		case Late:
 			s.mu.Lock()
-			s.late = append(s.late, func() { s.handle(httptest.NewRecorder(), r, body) })
+			s.late = append(s.late, func() { s.Answer(httptest.NewRecorder(), r, body) })
 			s.mu.Unlock()
 			panic(http.ErrAbortHandler)
 		case Lost:
-			s.handle(httptest.NewRecorder(), r, body)
+			s.Answer(httptest.NewRecorder(), r, body)
 			panic(http.ErrAbortHandler)
 		case Repeated:
-			s.handle(httptest.NewRecorder(), r, body)
+			s.Answer(httptest.NewRecorder(), r, body)
 		case Busy:
 			refuse(w, http.StatusServiceUnavailable, "SlowDown")
 			return
@@ -91,7 +91,7 @@ func (s *Store) Serve(t testing.TB, fate func(*http.Request) Outcome) string {
 			return
 		case Answered:
 		}
-		s.handle(w, r, body)
+		s.Answer(w, r, body)
 	}))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
@@ -144,7 +144,9 @@ func etagOf(body []byte) string {
 	return `"` + hex.EncodeToString(sum[:]) + `"`
 }
 
-func (s *Store) handle(w http.ResponseWriter, r *http.Request, body []byte) {
+// Answer carries out one request.
+func (s *Store) Answer(w http.ResponseWriter, r *http.Request, body []byte) {
+	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if s.Torn && r.Method == http.MethodPut {
 		s.putting.Lock()

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -30,6 +31,8 @@ type Place struct {
 	URL string
 	// Timeout is the time limit of one operation, DefaultTimeout if 0.
 	Timeout time.Duration
+	// Transport replaces the HTTP transport; for tests.
+	Transport http.RoundTripper
 }
 
 // address is a parsed URL.

@@ -3,6 +3,7 @@ package s3lock
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/multilock/go/multilock/source"
@@ -46,7 +47,7 @@ func Open(opt Options) (*Source, error) {
 
 // Close closes idle connections. Locks that were acquired through the source stay held.
 func (s *Source) Close() error {
-	s.transport.CloseIdleConnections()
+	(&http.Client{Transport: s.transport}).CloseIdleConnections()
 	return nil
 }
 

@@ -24,7 +24,7 @@ import (
 type server struct {
 	at        address
 	timeout   time.Duration
-	transport *http.Transport
+	transport http.RoundTripper
 	client    *minio.Core
 	tested    *remote.Facts[bool] // the store has passed the test: see trial.go
 	answered  atomic.Bool         // the store has answered a request
@@ -55,9 +55,12 @@ func newServer(at Place) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
-		TLSClientConfig: a.tls, MaxIdleConnsPerHost: width, IdleConnTimeout: time.Minute, DisableCompression: true,
+	transport := at.Transport
+	if transport == nil {
+		transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
+			TLSClientConfig: a.tls, MaxIdleConnsPerHost: width, IdleConnTimeout: time.Minute, DisableCompression: true,
+		}
 	}
 	lookup := minio.BucketLookupPath
 	if a.hosted {

@@ -25,6 +25,7 @@ type change struct {
 	tried  bool             // a write was sent
 	won    bool             // and that was for the case that the conditions hold
 	doubt  bool             // and its answer was lost
+	open   bool             // and was refused: a proxy may have sent it twice, so only a read shows the outcome
 	from   stored           // the object that it replaces
 	since  boottime.Instant // before the write that was carried out, as far as is known
 	over   bool             // the object is as the transaction leaves it
@@ -61,6 +62,7 @@ func (s *server) Apply(ctx context.Context, t remote.Txn) (a remote.Applied, err
 		a.Found, err = c.show(ctx)
 		return err
 	})
+	c.doubt = c.doubt || c.open
 	if err != nil && c.doubt && c.on != "" {
 		s.mu.Lock()
 		s.doubtful[c.on] = c.from.etag
@@ -102,6 +104,7 @@ func (c *change) conclude(ctx context.Context) (err error) {
 		}
 	}
 	for pause := shortest; ; pause = min(2*pause, remote.LongestPause) {
+		c.open = false
 		if c.tried && c.now.Write == c.token { // carried out, and the answer was lost
 			c.done = c.won
 			return nil
@@ -178,7 +181,7 @@ func (c *change) send(ctx context.Context, next object, done bool) error {
 	defer c.mu.Unlock()
 	delete(c.known, c.on)
 	if err != nil {
-		c.doubt = c.doubt || inDoubt(err)
+		c.doubt, c.open = c.doubt || inDoubt(err), isConflict(err) || passes(err)
 		return err
 	}
 	delete(c.doubtful, c.on) // a write that names the ETag before comes too late

@@ -148,6 +148,8 @@ func (owns Owner) Holds(a *explore.Actor, lease source.Lease, during func(source
 func Released(a *explore.Actor, wrong string, held time.Duration, err error) {
 	unheard := func(f explore.Fate) bool { return f >= explore.Lost }
 	switch {
+	case wrong == "" && errors.Is(err, source.ErrLost) && !SomeoneWasSilent(a.World()):
+		a.World().Violate("I4: a release says that the lock was lost, and nobody could take it: %v", err)
 	case wrong == "":
 	case err == nil:
 		a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
