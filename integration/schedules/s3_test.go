@@ -3,9 +3,7 @@ package schedules_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -31,36 +29,7 @@ func newBucket() any {
 
 func bucketOf(w *explore.World) *bucket { return w.Facts.(*bucket) }
 
-// sent is a client's connection to a store.
-type sent struct {
-	store *fakes3.Store
-	ask   func(kind, about string, changes bool, execute func() error) error
-}
-
-func (c sent) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-	}
-	var answer *httptest.ResponseRecorder
-	err := c.ask(r.Method, r.URL.Path, r.Method != http.MethodGet, func() error {
-		answer = httptest.NewRecorder()
-		c.store.Answer(answer, r.Clone(context.Background()), body)
-		return nil
-	})
-	if err == nil {
-		err = r.Context().Err() // the reply came too late
-	}
-	if err != nil {
-		return nil, err
-	}
-	return answer.Result(), nil
-}
-
-func openBucket(host string, way sent) (*s3lock.Source, error) {
+func openBucket(host string, way http.RoundTripper) (*s3lock.Source, error) {
 	self, err := locks.WhoWeAre()
 	if err != nil {
 		return nil, err
@@ -71,7 +40,7 @@ func openBucket(host string, way sent) (*s3lock.Source, error) {
 // looksUp opens the actor's source, which learns that the store has passed the test.
 func looksUp(a *explore.Actor) {
 	b := bucketOf(a.World())
-	src, err := openBucket(a.Host, sent{b.store, a.Ask})
+	src, err := openBucket(a.Host, b.store.Transport(a.Ask))
 	if err == nil {
 		_, err = src.Now(context.Background())
 	}
@@ -133,7 +102,7 @@ func TestExploreS3Ledger(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	sc := onBucket(func(a *explore.Actor, lease source.Lease) { bucketOf(a.World()).commits(a, lease) })
 	sc.AtEnd = func(w *explore.World) {
-		src, err := openBucket("reader", sent{bucketOf(w).store, undisturbed})
+		src, err := openBucket("reader", bucketOf(w).store.Transport(undisturbed))
 		bucketOf(w).compares(w, src, err, "lock")
 	}
 	explored(t, sc)

@@ -4,6 +4,7 @@ package fakes3
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5" //nolint:gosec // S3's ETag
 	"encoding/hex"
 	"encoding/xml"
@@ -95,6 +96,40 @@ func (s *Store) Serve(t testing.TB, fate func(*http.Request) Outcome) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
+}
+
+// Transport returns a client's transport to the store. It asks ask to carry out each request, which may
+// fail instead, before or after that.
+func (s *Store) Transport(ask func(kind, about string, changes bool, carryOut func() error) error) http.RoundTripper {
+	return transport{s, ask}
+}
+
+type transport struct {
+	store *Store
+	ask   func(kind, about string, changes bool, carryOut func() error) error
+}
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	var answer *httptest.ResponseRecorder
+	err := t.ask(r.Method, r.URL.Path, r.Method != http.MethodGet, func() error {
+		answer = httptest.NewRecorder()
+		t.store.Answer(answer, r.Clone(context.Background()), body)
+		return nil
+	})
+	if err == nil {
+		err = r.Context().Err() // the answer came too late
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Result(), nil
 }
 
 // Land carries out the requests that are late.
