@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/multilock/go/multilock/source"
 )
@@ -24,8 +25,8 @@ const turnMark = ".TURN."
 const maxAlias = 220
 
 var (
-	unusual = regexp.MustCompile(`[^A-Za-z0-9 ._-]+|^ +| +$|\bTURN\b`)
-	encoded = regexp.MustCompile(`\[(?:[0-9A-F]{2})+\]`)
+	unusual = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9 ._-]+|^ +| +$|\bTURN\b`) })
+	encoded = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[(?:[0-9A-F]{2})+\]`) })
 )
 
 // aliasOf returns the alias of a lock.
@@ -64,12 +65,12 @@ func (s *Source) CheckName(name string) error {
 }
 
 func encodeName(name string) string {
-	return unusual.ReplaceAllStringFunc(name, func(found string) string { return fmt.Sprintf("[%X]", found) })
+	return unusual().ReplaceAllStringFunc(name, func(found string) string { return fmt.Sprintf("[%X]", found) })
 }
 
 // decodeName is the reverse of encodeName.
 func decodeName(alias string) string {
-	return encoded.ReplaceAllStringFunc(alias, func(found string) string {
+	return encoded().ReplaceAllStringFunc(alias, func(found string) string {
 		decoded, _ := hex.DecodeString(found[1 : len(found)-1])
 		return string(decoded)
 	})

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -81,12 +82,12 @@ func decode(method string, body []byte) (*response, error) {
 	return nil, fmt.Errorf("not the XML of an answer: %w", err)
 }
 
-var reference = regexp.MustCompile(`&#(x[0-9a-fA-F]{1,8}|[0-9]{1,10});`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`&#(x[0-9a-fA-F]{1,8}|[0-9]{1,10});`) })
 
 // scrubReferences replaces references to characters that XML does not allow. Servers send them, for
 // instance in a description, and that must not hide the locks.
 func scrubReferences(body []byte) []byte {
-	return reference.ReplaceAllFunc(body, func(found []byte) []byte {
+	return reference().ReplaceAllFunc(body, func(found []byte) []byte {
 		digits, base := string(found[2:len(found)-1]), 10
 		if digits[0] == 'x' {
 			digits, base = digits[1:], 16

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
@@ -28,13 +29,15 @@ type piece struct {
 
 // replacement matches a replacement string: a column with a change, a number, or a string of GNU
 // parallel that is not supported.
-var replacement = regexp.MustCompile(`\{(?:(-?\d+|[A-Za-z_][\w-]*)?(/\.|//|/|\.)?|(##?)|(%|=.*?=|(?:-?\d+)?(?:/?\.\.\.?|\+(?:/|\.{1,3}))))\}`)
+var replacement = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{(?:(-?\d+|[A-Za-z_][\w-]*)?(/\.|//|/|\.)?|(##?)|(%|=.*?=|(?:-?\d+)?(?:/?\.\.\.?|\+(?:/|\.{1,3}))))\}`)
+})
 
 // parseTemplate parses a template for a number of columns, which may have names.
 func parseTemplate(text string, columns int, names []string) (template, error) {
 	var t template
 	end := 0
-	for _, at := range replacement.FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range replacement().FindAllStringSubmatchIndex(text, -1) {
 		part := func(n int) string { return text[max(at[2*n], 0):max(at[2*n+1], 0)] }
 		value, err := replacementOf(part(0), part(1), part(2), part(3)+part(4), columns, names)
 		if err != nil {
