@@ -3,9 +3,11 @@
 package main_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,6 +273,9 @@ func TestCountsOfAListAgree(t *testing.T) {
 	require.Positive(t, report.Summary["remaining_seconds"])
 	require.Contains(t, s.must("status"), "4 of 12 jobs done (41 % ended), 1 failed, 3 claimed, 4 pending: page2 (exit 3 on ")
 	require.Contains(t, s.must("report", "-o", s.base+"/page.html"), "13 jobs, 5 done, 1 failed, 3 claimed, 4 pending\n")
+	runs, err := csv.NewReader(strings.NewReader(s.must("report", "--csv"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, runs, 7, "a header, and a line for each run that ended")
 	require.NoError(t, held.Release(t.Context()))
 	require.Contains(t, s.must("status"), "4 of 12 jobs done (41 % ended), 1 failed, 7 pending: ")
 }

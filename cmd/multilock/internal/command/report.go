@@ -24,6 +24,7 @@ type reportOptions struct {
 	output string
 	logs   string
 	all    bool
+	csv    bool
 	now    time.Time
 }
 
@@ -36,15 +37,16 @@ func Report(e *Env) *cli.Command {
 		Usage:     "make a web page of runs and failures",
 		Description: `Makes a web page (one file) of what ran where and when, and what failed.
 
-   multilock -d /shared -g convert report -o convert.html`,
-		Flags: e.Flags("report", options.Values{"output": &o.output, "since": &o.since, "logs": &o.logs, "title": &o.title, "all": &o.all}),
+   multilock -d /shared -g convert report -o convert.html
+   multilock -d /shared -g convert report --csv -o convert.csv`,
+		Flags: e.Flags("report", options.Values{"output": &o.output, "since": &o.since, "logs": &o.logs, "title": &o.title, "all": &o.all, "csv": &o.csv}),
 		Action: action(e, &o.common, func(*cli.Context) error { return o.check(e) },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
 func (o *reportOptions) check(e *Env) error {
-	if o.output == "" && !o.JSON && console.IsTerminal(e.Stdout) {
+	if o.output == "" && !o.JSON && !o.csv && console.IsTerminal(e.Stdout) {
 		return console.Usagef("report", "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
 	}
 	if o.all && (o.output == "-" || o.output == "/dev/stdout") {
@@ -117,7 +119,10 @@ func (o *reportOptions) within() string {
 }
 
 func (o *reportOptions) render(t *report.Timeline) ([]byte, error) {
-	if !o.JSON {
+	switch {
+	case o.csv:
+		return report.CSV(t, console.Harmless)
+	case !o.JSON:
 		return report.Page(t)
 	}
 	text, err := console.Lossless(t, "  ")
