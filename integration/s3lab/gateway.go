@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,8 +38,33 @@ var built struct {
 	err error
 }
 
-// program builds versitygw, of the version in the go.mod of its directory, and sets the credentials in the
-// environment.
+// ServerVariable names another server to test by hand: its command line, in which {address}, {host},
+// {port} and {dir} are replaced. It gets the credentials from its environment: AWS_ACCESS_KEY_ID and
+// AWS_SECRET_ACCESS_KEY.
+const ServerVariable = "MULTILOCK_S3_SERVER"
+
+// commandLine returns how to start a server at an address with its objects in dir.
+func commandLine(t testing.TB, address, dir string, more []string) []string {
+	t.Helper()
+	versitygw := program(t)
+	other := strings.Fields(os.Getenv(ServerVariable))
+	if len(other) == 0 {
+		line := []string{versitygw, "--port", address, "--access", user, "--secret", secret, "--region", region, "--quiet", "posix"}
+		return append(append(line, more...), dir)
+	}
+	if len(more) > 0 {
+		t.Skip("with versitygw only")
+	}
+	host, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	for i, word := range other {
+		other[i] = strings.NewReplacer("{address}", address, "{host}", host, "{port}", port, "{dir}", dir).Replace(word)
+	}
+	return other
+}
+
+// program sets the credentials in the environment, and builds versitygw, of the version in the go.mod of its
+// directory, unless another server is tested.
 func program(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {
@@ -46,6 +72,9 @@ func program(t testing.TB) string {
 			if built.err = os.Setenv(name, value); built.err != nil {
 				return
 			}
+		}
+		if os.Getenv(ServerVariable) != "" {
+			return
 		}
 		if built.dir, built.err = os.MkdirTemp("", "multilock-s3-"); built.err != nil {
 			return
@@ -69,18 +98,16 @@ type Gateway struct {
 	testing.TB
 	Address string
 	Client  *minio.Client // for a look behind the scenes
-	args    []string
+	line    []string
 	cmd     *exec.Cmd
-	program string
 }
 
 // Start starts a gateway whose objects are in a directory of its own. Its filesystem needs extended
 // attributes. More arguments come after "posix".
 func Start(t testing.TB, more ...string) *Gateway {
 	t.Helper()
-	g := &Gateway{TB: t, Address: engine.Free(t, engine.OwnHost()), program: program(t)}
-	g.args = append([]string{"--port", g.Address, "--access", user, "--secret", secret, "--region", region, "--quiet", "posix"}, more...)
-	g.args = append(g.args, t.TempDir())
+	g := &Gateway{TB: t, Address: engine.Free(t, engine.OwnHost())}
+	g.line = commandLine(t, g.Address, t.TempDir(), more)
 	var err error
 	g.Client, err = minio.New(g.Address, &minio.Options{Creds: credentials.NewStaticV4(user, secret, ""), Region: region})
 	require.NoError(t, err)
@@ -93,7 +120,7 @@ func Start(t testing.TB, more ...string) *Gateway {
 // Begin starts the server, again after Kill, and waits until it answers.
 func (g *Gateway) Begin() {
 	g.Helper()
-	g.cmd = exec.Command(g.program, g.args...) //nolint:gosec // the program of this test
+	g.cmd = exec.Command(g.line[0], g.line[1:]...) //nolint:gosec // the program of this test
 	g.cmd.Stderr = os.Stderr
 	g.cmd.SysProcAttr = dieWithParent()
 	require.NoError(g, g.cmd.Start())
@@ -103,7 +130,7 @@ func (g *Gateway) Begin() {
 		_, err := g.Client.ListBuckets(ctx)
 		return err == nil
 	}
-	require.Eventually(g, answers, engine.Watchdog, 50*time.Millisecond, "versitygw does not get ready")
+	require.Eventually(g, answers, engine.Watchdog, 50*time.Millisecond, "the server does not get ready")
 }
 
 // Kill crashes the server.
