@@ -97,7 +97,7 @@ func TestRequireShared(t *testing.T) {
 
 	home := t.TempDir()
 	writeConfig(t, home, "dir = \""+s.base+"\"\nrequire_shared = true\n")
-	require.Contains(t, s.configured(home, nil, "status").stderr, "--require-shared wants")
+	require.Contains(t, s.configured(home, nil, "status").stderr, "--require-shared requires")
 	require.Zero(t, s.configured(home, []string{"MULTILOCK_REQUIRE_SHARED=0"}, "status").code)
 
 	marked := s.run("doctor", "--mark")

@@ -110,7 +110,7 @@ func TestExamineTellsTheTraits(t *testing.T) {
 	}{
 		"plain":            {sharedFS(), "empty directories only", ""},
 		"never replaces":   {never, "not even an empty directory", ""},
-		"in whole seconds": {coarse(time.Second), "empty directories only", "steps of 1s"},
+		"in whole seconds": {coarse(time.Second), "empty directories only", "resolution of 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := examined(t, fslock.Options{Base: t.TempDir(), FS: c.fs})["rules ok"].Text

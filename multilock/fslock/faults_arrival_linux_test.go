@@ -171,7 +171,7 @@ func TestEachLockComesTooLate(t *testing.T) {
 			return nil
 		}))
 		_, err := contend(t, src, sweptName, source.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat}).Try(t.Context())
-		require.ErrorContains(t, err, "longer ttl")
+		require.ErrorContains(t, err, "longer TTL")
 		require.NotErrorIs(t, err, source.ErrHeld)
 		require.LessOrEqual(t, attempts, 3, "nobody waits for as many ttls to be told")
 		faulty.Inject(nil)

@@ -175,7 +175,7 @@ func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 				src := open(t, fslock.Options{Base: base, FS: coarse(step)})
 				_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{TTL: 9 * time.Second})
 				require.ErrorIs(t, err, source.ErrInvalid)
-				require.ErrorContains(t, err, "steps of "+step.String())
+				require.ErrorContains(t, err, "resolution of "+step.String())
 				require.ErrorContains(t, err, "use a ttl of "+least+" or more")
 				enough, err := time.ParseDuration(least)
 				require.NoError(t, err)

@@ -52,7 +52,7 @@ func (b *Base) examineRules() source.Finding {
 		text = "a rename replaces nothing, not even an empty directory: safe, at one more request for each lock"
 	}
 	if found.Grain > 0 {
-		text += fmt.Sprintf("; file times have steps of %s, so locks need --ttl %s or more", found.Grain, 10*found.Grain)
+		text += fmt.Sprintf("; file times have a resolution of %s, so locks need --ttl %s or more", found.Grain, 10*found.Grain)
 	}
 	if found.ByPath {
 		return source.Warning("rules", text+"; open files are found by their path, so locks are safe for one mount on one host only",
