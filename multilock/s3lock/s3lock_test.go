@@ -240,6 +240,21 @@ func TestFoundLater(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// TestUnreachable: a result that could not be sent is not recorded, and the error says so.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	var lease source.Lease
+	t.Run("while the store is up", func(t *testing.T) {
+		c, err := open(t, tested().Serve(t, nil), time.Second).Contend(t.Context(), "nightly", source.Claim{TTL: time.Hour, Heartbeat: time.Minute}, source.StalePolicy{})
+		require.NoError(t, err)
+		lease, err = c.Try(t.Context())
+		require.NoError(t, err)
+	})
+	err := lease.(source.Committer).Commit(t.Context(), source.Result{Name: "nightly", Attempt: 1}) //nolint:forcetypeassert // it has results
+	require.ErrorContains(t, err, "is the store running")
+	require.NotErrorIs(t, err, source.ErrUnsure)
+}
+
 // TestEncryption: each write asks the store to encrypt as the URL says.
 func TestEncryption(t *testing.T) {
 	t.Parallel()

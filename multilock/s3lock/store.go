@@ -181,7 +181,7 @@ func (c *change) send(ctx context.Context, next object, done bool) error {
 	defer c.mu.Unlock()
 	delete(c.known, c.on)
 	if err != nil {
-		c.doubt, c.open = c.doubt || inDoubt(err), isConflict(err) || passes(err)
+		c.doubt, c.open = c.doubt || inDoubt(err), !isUnsent(err) && (isConflict(err) || passes(err))
 		return err
 	}
 	delete(c.doubtful, c.on) // a write that names the ETag before comes too late
