@@ -145,7 +145,10 @@ func TestFrozenAloneInLine(t *testing.T) {
 	lost := l.tickets()[0]
 	freeze(t, l, frozen, mark)
 	frozen.Signal(t, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return l.stands(nil, 1) && l.tickets()[0] != lost }, watchdog, time.Millisecond)
+	require.Eventually(t, func() bool {
+		tickets := l.tickets()
+		return len(tickets) == 1 && tickets[0] != lost
+	}, watchdog, time.Millisecond)
 	next, _ := l.join(t, self(t), long)
 	require.NoError(t, l.held.Release(t.Context()))
 	takes(t, l, frozen)
