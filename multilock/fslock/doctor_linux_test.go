@@ -115,7 +115,7 @@ func TestExamineTellsTheTraits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := examined(t, fslock.Options{Base: t.TempDir(), FS: c.fs})["rules ok"].Text
 			require.Contains(t, text, c.told)
-			require.Equal(t, c.more != "", strings.Contains(text, "steps"), text)
+			require.Equal(t, c.more != "", strings.Contains(text, "resolution"), text)
 			require.Contains(t, text, c.more)
 		})
 	}
