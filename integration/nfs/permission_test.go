@@ -16,7 +16,7 @@ func squash(t testing.TB) {
 	t.Cleanup(func() { lab(t, "server", "squash", "off") })
 }
 
-// nobody is the uid of that user.
+// nobody is the uid to which the server maps root.
 const nobody = 65534
 
 // A squashed root locks like any other user in a base that other users cannot write: it trusts the

@@ -2,7 +2,6 @@
 package s3_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/s3lab"
+	"github.com/multilock/go/internal/fakes3"
 	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/process"
@@ -91,19 +91,7 @@ func TestSweep(t *testing.T) {
 // token returns the token of the stored lock, "" if there is no lock.
 func token(t testing.TB, g *s3lab.Gateway, place string) string {
 	t.Helper()
-	var object struct {
-		Fields map[string]struct{ Text string }
-	}
-	text := g.Get(place + "/lock/=/nightly")
-	if text == nil {
-		return ""
-	}
-	require.NoError(t, json.Unmarshal(text, &object))
-	lock, held := object.Fields["lock"]
-	if !held {
-		return ""
-	}
-	var record struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(lock.Text), &record))
-	return record.Token
+	token, err := fakes3.Holder(string(g.Get(place + "/lock/=/nightly")))
+	require.NoError(t, err)
+	return token
 }

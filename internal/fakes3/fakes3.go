@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/md5" //nolint:gosec // S3's ETag
 	"encoding/hex"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -155,6 +156,22 @@ func (s *Store) Get(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.objects[name].body)
+}
+
+// Holder returns the token of the holder in a lock's object, "" if the lock is free or has no object.
+func Holder(object string) (token string, err error) {
+	var lock struct {
+		Fields struct{ Lock struct{ Text string } }
+	}
+	if object == "" {
+		return "", nil
+	}
+	if err := json.Unmarshal([]byte(object), &lock); err != nil || lock.Fields.Lock.Text == "" {
+		return "", err
+	}
+	var record struct{ Token string }
+	err = json.Unmarshal([]byte(lock.Fields.Lock.Text), &record)
+	return record.Token, err
 }
 
 // Names returns the names of all objects, sorted.

@@ -1,7 +1,6 @@
 package s3lock_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -164,21 +163,9 @@ const nightly = "jobs/lock/night/nightly"
 
 // token reads the holder's token.
 func token(t testing.TB, store *fakes3.Store) string {
-	var object struct {
-		Fields map[string]struct{ Text string }
-	}
-	text := store.Get(nightly)
-	if text == "" {
-		return ""
-	}
-	require.NoError(t, json.Unmarshal([]byte(text), &object))
-	lock, held := object.Fields["lock"]
-	if !held {
-		return ""
-	}
-	var record struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(lock.Text), &record))
-	return record.Token
+	token, err := fakes3.Holder(store.Get(nightly))
+	require.NoError(t, err)
+	return token
 }
 
 // TestTooLate: an attempt without an answer, which is carried out when its contender has given up,
